@@ -1,0 +1,1 @@
+"""Training, measuring and recording what the diagnosers are worth."""

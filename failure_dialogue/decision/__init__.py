@@ -1,0 +1,1 @@
+"""From measured accuracy and stated costs to act, sense, ask or hold."""

@@ -1,0 +1,1 @@
+"""Questions, replies and the conversation between them."""

@@ -1,0 +1,1 @@
+"""Seeing: registration of images, shared by diagnosis and re-check."""

@@ -1,0 +1,1 @@
+"""The independent measurement after a repair."""

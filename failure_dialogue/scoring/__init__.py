@@ -1,0 +1,1 @@
+"""Metrics and tables, the only room that may read what really happened."""
