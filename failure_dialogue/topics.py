@@ -7,6 +7,7 @@ IMAGE = "/camera/color/image_raw"
 CAMERA_INFO = "/camera/color/camera_info"
 WRENCH = "/force_torque_sensor_broadcaster/wrench"
 JOINT_STATES = "/joint_states"
+TF_STATIC = "/tf_static"
 
 # Topics of the exchange.
 FAILURE = PREFIX + "failure"
@@ -19,6 +20,7 @@ OUTCOME = PREFIX + "outcome"
 EPISODE = PREFIX + "episode"
 STOP = PREFIX + "stop"
 HEARTBEAT = PREFIX + "heartbeat"  # std_msgs/Header, from the decision, 10 Hz
+PHASE = PREFIX + "phase"  # failure_dialogue_msgs/Phase, from the robot, as each phase of a motion begins
 
 # Services.
 SENSE = PREFIX + "sense"
