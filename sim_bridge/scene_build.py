@@ -17,10 +17,12 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
+from sim_bridge.appearance import SURFACE_PREFIX, SURFACES
 from sim_bridge.meshes import AssetStore, lighten
 
 SUITE = "libero_object"
 INDEX = "index.json"
+SURFACE_SIZE = 256
 
 #: LIBERO leaves the Panda's fingers free of each other; the real ones share one drive.
 _FINGERS = ("gripper0_finger_joint1", "gripper0_finger_joint2")
@@ -71,12 +73,23 @@ def couple_fingers(spec: mujoco.MjSpec) -> None:
     coupling.data[:5] = [0, -1, 0, 0, 0]  # q2 = -q1, as a polynomial
 
 
+def add_surfaces(spec: mujoco.MjSpec, assets: AssetStore) -> None:
+    """Add LIBERO's floor and table images as textures, so that an Appearance can choose one without an upload."""
+    _, get_libero_path, _ = _import_libero()
+    for name in SURFACES:
+        image = assets.texture(str(Path(get_libero_path("assets")) / "textures" / f"{name}.png"), SURFACE_SIZE)
+        spec.add_texture(name=SURFACE_PREFIX + name, type=mujoco.mjtTexture.mjTEXTURE_2D, file=str(image),
+                         colorspace=mujoco.mjtColorSpace.mjCOLORSPACE_SRGB)
+
+
 def build_task(task_id: int, folder: Path, assets: AssetStore) -> dict:
     """Write one finished cache entry into `folder`; returns its facts."""
     folder.mkdir(parents=True)
     xml, states, facts = export_task(task_id)
     spec = mujoco.MjSpec.from_string(xml)
-    used = lighten(spec, assets)
+    spec.meshdir = spec.texturedir = ""  # all files are named by their full path
+    lighten(spec, assets)
+    add_surfaces(spec, assets)
     couple_fingers(spec)
     model = spec.compile()
     model.vis.quality.offsamples = 0
@@ -86,6 +99,7 @@ def build_task(task_id: int, folder: Path, assets: AssetStore) -> dict:
     np.save(folder / "init_states.npy", states, allow_pickle=False)
     (folder / "scene.json").write_text(json.dumps(facts, indent=2), encoding="utf-8")
     own = {path.name: _entry(path) for path in sorted(folder.iterdir())}
+    used = {Path(thing.file).name for thing in [*spec.meshes, *spec.textures] if thing.file}
     shared = {f"../assets/{name}": _entry(assets.folder / name) for name in sorted(used)}
     (folder / INDEX).write_text(json.dumps({"files": own | shared}), encoding="utf-8")
     return facts

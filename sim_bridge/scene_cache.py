@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import mujoco
 
 #: Raise when what scene_build writes changes, so that older caches are not used.
-FORMAT = 1
+FORMAT = 2
 TASKS = range(10)
 
 _INDEX = "index.json"
