@@ -1,0 +1,7 @@
+# Sourced by what `make` runs: the wheels in .venv are used, whatever ROS 2 or Python the shell was set up for.
+unset PYTHONPATH PYTHONHOME AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH RMW_IMPLEMENTATION \
+  _ROS_WHEELS_BOOTSTRAP_COMPLETE
+if [ -n "${ROS_DISTRO:-}" ]; then
+  unset LD_LIBRARY_PATH ROS_DISTRO ROS_VERSION ROS_PYTHON_VERSION
+fi
+export PIP_DISABLE_PIP_VERSION_CHECK=1
