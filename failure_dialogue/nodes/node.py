@@ -110,9 +110,9 @@ class DialogueNode(LifecycleNode):
         """A subscription that lives while the node is active."""
         return self._track(self.destroy_subscription, self.create_subscription(kind, topic, callback, qos))
 
-    def service(self, kind, name: str, callback):
+    def service(self, kind, name: str, callback, group=None):
         """A service that lives while the node is active."""
-        return self._track(self.destroy_service, self.create_service(kind, name, callback))
+        return self._track(self.destroy_service, self.create_service(kind, name, callback, callback_group=group))
 
     def client(self, kind, name: str):
         """A service client that lives while the node is active."""
@@ -224,13 +224,18 @@ def _descriptor(p: Parameter) -> ParameterDescriptor:
     return descriptor
 
 
+def end_signals() -> None:
+    """Ctrl-C and SIGTERM end the spinning; the node then closes without a traceback."""
+    signal.signal(signal.SIGTERM, lambda *_: rclpy.try_shutdown())
+
+
 def run(factory: Callable[[], DialogueNode], argv: list[str] | None = None) -> int:
     """Start a node, spin it until Ctrl-C or SIGTERM, and end without a traceback. Exit status.
 
     A parameter value of the wrong type or out of its range ends with status 2 and one clear line.
     """
     rclpy.init(args=argv if argv is not None else sys.argv)
-    signal.signal(signal.SIGTERM, lambda *_: rclpy.try_shutdown())
+    end_signals()
     try:
         node = factory()
     except Exception as error:

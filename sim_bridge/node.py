@@ -1,0 +1,423 @@
+"""The bridge node: the simulated robot behind the topics, services and actions of a real arm."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import rclpy
+from failure_dialogue_msgs import action, srv
+from failure_dialogue_msgs import msg as m
+from geometry_msgs.msg import TransformStamped, WrenchStamped
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import CameraInfo, Image, JointState
+from std_msgs.msg import Header, String
+from tf2_msgs.msg import TFMessage
+
+from failure_dialogue import topics
+from failure_dialogue.errors import FailureDialogueError
+from failure_dialogue.nodes.convert import fill_image, stamp
+from failure_dialogue.nodes.node import (ERROR, EVENT_QOS, EXCHANGE_QOS, OK, WARN, DialogueNode, Health,
+                                         Parameter, end_signals)
+from sim_bridge.appearance import Appearance
+from sim_bridge.camera import SceneCamera
+from sim_bridge.loop import Mode, Motion, PhysicsLoop
+from sim_bridge.robot import FRAME_EVERY, SimRobot
+from sim_bridge.scene_cache import task_number
+from sim_bridge.sensors import JOINT_NAMES, Sample
+
+ERROR_REFUSED = 100     # nothing was moved
+ERROR_DROPPED = 150     # a motion was ended before its end
+ERROR_TIMEOUT = 151
+
+BASE_FRAME, WRENCH_FRAME, CAMERA_FRAME = "panda_link0", "panda_hand", "camera_color_optical_frame"
+_CLOCK_EVERY = 5  # steps: 100 Hz
+_BLOCKED = {Mode.STOPPED: "the robot was stopped; call the hand_back service to allow motions again",
+            Mode.PERSON: "a person has the arm; it moves again after the hand_back service"}
+
+PARAMETERS = (
+    Parameter("real_time_factor", 1.0, "Pace of motions against real time; 0: as fast as it goes.", 0.0, 100.0),
+    Parameter("seed", 0, "Seed of the first scene.", 0, 2**31 - 1),
+    Parameter("heartbeat_limit_s", 0.5, "The arm holds when the decision was silent for so long.", 0.1, 10.0),
+    Parameter("camera", True, "Render and publish camera frames."),
+)
+
+
+class BridgeNode(DialogueNode):
+    """Publishes the sensors of SimRobot and serves its motions. MuJoCo stays in the loop's thread."""
+
+    def __init__(self) -> None:
+        super().__init__("sim_bridge", PARAMETERS)
+        self.group = ReentrantCallbackGroup()
+        self.loop: PhysicsLoop | None = None
+
+    def configure(self) -> None:
+        """Load the robot; the scene cache is built when it is not there yet."""
+        self.robot = SimRobot()
+        self.offset_s = 0.0  # the published clock goes on when a scene begins anew
+        self.steps = 0
+        self.sceneries: SceneCamera | None = None
+        self.phases_said = 0
+        self.counts = {"wrench": 0, "joints": 0, "frames": 0}
+        self.loop = PhysicsLoop(self.robot, self._publish_sample, self._publish_mode,
+                                float(self.value("real_time_factor")), float(self.value("heartbeat_limit_s")))
+
+    def activate(self) -> None:
+        """Open all ends; the loop itself is run by main()."""
+        reliable = QoSProfile(depth=100, reliability=ReliabilityPolicy.RELIABLE)
+        self.clocks = self.publisher(ClockMessage, "/clock", 10)
+        self.wrenches = self.publisher(WrenchStamped, topics.WRENCH, reliable)
+        self.joints = self.publisher(JointState, topics.JOINT_STATES, reliable)
+        self.images = self.publisher(Image, topics.IMAGE, QoSProfile(depth=5))
+        self.infos = self.publisher(CameraInfo, topics.CAMERA_INFO, QoSProfile(depth=5))
+        self.frames = self.publisher(TFMessage, topics.TF_STATIC, EXCHANGE_QOS)
+        self.failures = self.publisher(m.Failure, topics.FAILURE, EVENT_QOS)
+        self.phases = self.publisher(m.Phase, topics.PHASE, EVENT_QOS)
+        self.modes = self.publisher(String, topics.ROBOT_MODE, EXCHANGE_QOS)
+        self.truths = self.publisher(String, "/sim/ground_truth/state", EXCHANGE_QOS)
+        self.subscription(m.Stop, topics.STOP, self._on_stop, EVENT_QOS)
+        self.subscription(Header, topics.HEARTBEAT, lambda _: self.loop.heartbeat(), EVENT_QOS)
+        for kind, name, callback in ((srv.Hold, topics.HOLD, self._on_hold),
+                                     (srv.Takeover, topics.TAKEOVER, self._on_takeover),
+                                     (srv.Takeover, topics.HAND_BACK, self._on_hand_back),
+                                     (srv.CaptureStill, topics.CAPTURE_STILL, self._on_still),
+                                     (srv.ResetScene, topics.RESET_SCENE, self._on_reset)):
+            self.service(kind, name, callback, group=self.group)
+        for kind, name, callback in ((action.AttemptTask, topics.ATTEMPT_TASK, self._on_attempt),
+                                     (action.ExecuteRepair, topics.EXECUTE_REPAIR, self._on_repair)):
+            self.action(ActionServer(self, kind, name, callback, callback_group=self.group,
+                                     goal_callback=lambda _: GoalResponse.ACCEPT,
+                                     cancel_callback=lambda _: CancelResponse.ACCEPT))
+        self._wrench = WrenchStamped(header=Header(frame_id=WRENCH_FRAME))
+        self._joint = JointState(header=Header(frame_id=BASE_FRAME), name=list(JOINT_NAMES))
+        self._reset(int(self.value("seed")), None, None, math.nan)
+        self._publish_mode(Mode.READY)
+
+    # ---- the scene (loop's thread) ---------------------------------------------------------------
+    def _reset(self, seed: int, task: int | None, cause: str | None, severity: float):
+        before = self._now_s() if self.steps else 0.0
+        info = self.robot.reset(seed, task, cause, severity)
+        self.offset_s = before + 0.002 - self.robot.stamp_s
+        self.info = info
+        self.phases_said = 0
+        if self.value("camera"):
+            if self.sceneries is not None:
+                self.sceneries.close()
+            rng = np.random.default_rng([seed, 7])
+            self.appearance = Appearance.draw(rng)
+            self.sceneries = SceneCamera(self.robot.model, int(rng.integers(2**31)))
+            self.appearance.apply(self.robot.model)
+        self._publish_frames()
+        self._publish_truth()
+        return info
+
+    def _now_s(self) -> float:
+        return self.robot.stamp_s + self.offset_s
+
+    def _publish_frames(self) -> None:
+        now = stamp(self._now_s())
+
+        def frame(child: str, rotation: np.ndarray, position: np.ndarray) -> TransformStamped:
+            message = TransformStamped(header=Header(stamp=now, frame_id="world"), child_frame_id=child)
+            t, q = message.transform.translation, message.transform.rotation
+            t.x, t.y, t.z = (float(v) for v in position)
+            q.w, q.x, q.y, q.z = (float(v) for v in _quaternion(rotation))
+            return message
+
+        frames = [frame(BASE_FRAME, *self.robot.base_pose())]
+        if self.sceneries is not None:
+            frames.append(frame(CAMERA_FRAME, *self.sceneries.extrinsics(self.robot.data)))
+        self.frames.publish(TFMessage(transforms=frames))
+
+    def _publish_truth(self) -> None:
+        truth = dataclasses.asdict(self.robot.truth())
+        truth |= {"success": self.robot.truth().success, "task": self.info.task, "seed": self.info.seed,
+                  "state_id": self.robot.state_id, "object": self.info.object_name}
+        self.truths.publish(String(data=json.dumps(truth)))
+
+    # ---- sensors (loop's thread) -----------------------------------------------------------------
+    def _publish_sample(self, sample: Sample) -> None:
+        self.steps += 1
+        now = stamp(sample.stamp_s + self.offset_s)
+        if self.steps % _CLOCK_EVERY == 0:
+            self.clocks.publish(ClockMessage(clock=now))
+        w, v = self._wrench, sample.wrench
+        w.header.stamp = now
+        w.wrench.force.x, w.wrench.force.y, w.wrench.force.z = float(v[0]), float(v[1]), float(v[2])
+        w.wrench.torque.x, w.wrench.torque.y, w.wrench.torque.z = float(v[3]), float(v[4]), float(v[5])
+        self.wrenches.publish(w)
+        self.counts["wrench"] += 1
+        if sample.joints is not None:
+            j = self._joint
+            j.header.stamp = now
+            j.position, j.velocity, j.effort = (sample.joints.position.tolist(), sample.joints.velocity.tolist(),
+                                                sample.joints.effort.tolist())
+            self.joints.publish(j)
+            self.counts["joints"] += 1
+        if len(self.robot.phases) != self.phases_said:
+            if len(self.robot.phases) < self.phases_said:
+                self.phases_said = 0
+            for phase in self.robot.phases[self.phases_said:]:
+                self.phases.publish(m.Phase(name=phase.name, start=stamp(phase.start_s + self.offset_s)))
+            self.phases_said = len(self.robot.phases)
+        if self.sceneries is not None and self.steps % FRAME_EVERY == 0:
+            self._publish_image(self.sceneries.frame(self.robot.data), now)
+
+    def _publish_image(self, image: np.ndarray, now) -> None:
+        message = Image(header=Header(stamp=now, frame_id=CAMERA_FRAME))
+        fill_image(message, image)
+        self.images.publish(message)
+        self.infos.publish(self._info(image.shape[1], image.shape[0], now))
+        self.counts["frames"] += 1
+
+    def _info(self, width: int, height: int, now) -> CameraInfo:
+        k = self.sceneries.intrinsics(width, height)
+        return CameraInfo(header=Header(stamp=now, frame_id=CAMERA_FRAME), width=width, height=height,
+                          distortion_model="plumb_bob", d=[0.0] * 5, k=k.flatten().tolist(),
+                          r=np.eye(3).flatten().tolist(),
+                          p=np.hstack([k, np.zeros((3, 1))]).flatten().tolist())
+
+    def _publish_mode(self, mode: Mode) -> None:
+        self.modes.publish(String(data=mode.value))
+
+    # ---- motions (executor threads) --------------------------------------------------------------
+    def _begin(self, name: str, program: Callable, after: Mode, needs_heartbeat: bool = True) -> Motion:
+        """Start a motion in the loop; RuntimeError with the reason when none may start now."""
+        def begin() -> Motion:
+            if self.loop.mode in _BLOCKED:
+                raise RuntimeError(_BLOCKED[self.loop.mode])
+            return self.loop.start(Motion(name, program(), after, needs_heartbeat))
+
+        return self.loop.call(begin)
+
+    def _follow(self, motion: Motion, limit_s: float, goal=None, say: Callable[[], None] = lambda: None) -> None:
+        """Wait for the end of a motion; a cancelled goal or the time limit drops it."""
+        until = time.monotonic() + limit_s
+        while not motion.done.wait(0.05):
+            say()
+            if goal is not None and goal.is_cancel_requested:
+                self.loop.call(lambda: self.loop.freeze("cancelled", Mode.HOLDING))
+            elif time.monotonic() > until:
+                self.loop.call(lambda: self.loop.freeze(f"not done within {limit_s:g} s", Mode.HOLDING))
+            elif not self.is_active:
+                raise RuntimeError("the bridge is being shut down")
+
+    def _on_attempt(self, goal) -> action.AttemptTask.Result:
+        result = action.AttemptTask.Result()
+        try:
+            if goal.request.instruction and goal.request.instruction != self.info.instruction:
+                raise RuntimeError(f"this scene is laid for {self.info.instruction!r}, not for "
+                                   f"{goal.request.instruction!r}")
+            motion = self._begin("attempt", self.robot.attempt, Mode.READY)
+            self._follow(motion, 120.0, goal, lambda: goal.publish_feedback(
+                action.AttemptTask.Feedback(phase=self._phase())))
+        except (RuntimeError, TimeoutError) as error:
+            result.error_code, result.error_msg = ERROR_REFUSED, str(error)
+            goal.abort()
+            return result
+        if motion.result is None:
+            result.error_code, result.error_msg = ERROR_DROPPED, motion.dropped
+        else:
+            self.loop.call(lambda: self._after_attempt(motion.result))
+            result.claimed_success = motion.result.claimed_success
+            result.message = motion.result.failure.text if motion.result.failure else "placed in the container"
+        self._close_goal(goal, motion)
+        return result
+
+    def _close_goal(self, goal, motion: Motion) -> None:
+        if goal.is_cancel_requested:
+            goal.canceled()
+        elif motion.result is None:
+            goal.abort()
+        else:
+            goal.succeed()
+
+    def _phase(self) -> str:
+        return self.robot.phases[-1].name if self.robot.phases else ""
+
+    def _after_attempt(self, attempt) -> None:
+        """Report the failure the robot noticed, and what is true for those behind the wall."""
+        self._publish_truth()
+        if attempt.failure is None:
+            return
+        message = m.Failure(
+            state_id=self.robot.state_id, family="grasp", stage=attempt.failure.phase,
+            instruction=self.info.instruction, object=self.info.object_name,
+            attempt_start=stamp(attempt.start_s + self.offset_s), attempt_end=stamp(attempt.end_s + self.offset_s),
+            phases=[m.Phase(name=p.name, start=stamp(p.start_s + self.offset_s)) for p in attempt.phases],
+            grip_setpoint_n=attempt.grip_setpoint_n, grip_preload_n=attempt.grip_preload_n,
+            noticed_by=attempt.failure.text)
+        message.header.stamp = stamp(self._now_s())
+        self.failures.publish(message)
+
+    def _on_repair(self, goal) -> action.ExecuteRepair.Result:
+        request, result = goal.request, action.ExecuteRepair.Result()
+        try:
+            if request.state_id != self.robot.state_id:
+                raise RuntimeError(f"the repair was decided in state {request.state_id!r}, but the world is in "
+                                   f"state {self.robot.state_id!r}; diagnose again")
+            if len(request.argument_names) != len(request.argument_values):
+                raise RuntimeError(f"{len(request.argument_names)} argument names and "
+                                   f"{len(request.argument_values)} values were given; give one value for each")
+            arguments = dict(zip(request.argument_names, request.argument_values))
+            motion = self._begin("repair", lambda: self.robot.repair(request.repair, arguments), Mode.READY)
+            limit_s = self.robot.repair_limit_s(request.repair)
+            began = self.robot.stamp_s
+            self._follow(motion, 3 * limit_s, goal, lambda: goal.publish_feedback(action.ExecuteRepair.Feedback(
+                phase=self._phase(), progress=min(1.0, (self.robot.stamp_s - began) / limit_s))))
+        except (RuntimeError, TimeoutError, FailureDialogueError) as error:
+            result.state_id = self.robot.state_id
+            result.error_code, result.error_msg = ERROR_REFUSED, str(error)
+            goal.abort()
+            return result
+        if motion.result is None:
+            self.loop.call(self.robot.world_changed)
+            result.error_code, result.error_msg = ERROR_DROPPED, motion.dropped
+        else:
+            repair = motion.result
+            self.loop.call(lambda: self._after_attempt(repair.attempt) if repair.attempt else self._publish_truth())
+            result.done, result.error_code, result.error_msg = repair.done, int(repair.error_code), repair.error_msg
+        result.state_id = self.robot.state_id
+        self._close_goal(goal, motion)
+        return result
+
+    # ---- services (executor threads) -------------------------------------------------------------
+    def _on_hold(self, request: srv.Hold.Request, response: srv.Hold.Response):
+        try:
+            # Going to the checkpoint is what the robot does when in doubt, so it needs no heartbeat.
+            motion = self._begin("hold", self.robot.go_to_checkpoint, Mode.HOLDING, needs_heartbeat=False)
+            self._follow(motion, 60.0)
+            response.at_checkpoint = bool(motion.result)
+            if not response.at_checkpoint:
+                response.error_code = ERROR_DROPPED
+                response.error_msg = motion.dropped or "the checkpoint was not reached"
+        except (RuntimeError, TimeoutError) as error:
+            response.error_code, response.error_msg = ERROR_REFUSED, str(error)
+        return response
+
+    def _on_stop(self, message: m.Stop) -> None:
+        self.get_logger().warning(f"stopped by {message.who or 'somebody'} {message.reason}".rstrip())
+        self.loop.call(lambda: self.loop.freeze("stopped", Mode.STOPPED))
+
+    def _on_takeover(self, request: srv.Takeover.Request, response: srv.Takeover.Response):
+        self.loop.call(lambda: self.loop.freeze(f"{request.who or 'a person'} took over", Mode.PERSON))
+        response.success = True
+        return response
+
+    def _on_hand_back(self, request: srv.Takeover.Request, response: srv.Takeover.Response):
+        def release() -> None:
+            self.robot.world_changed()
+            self.loop.release()
+
+        self.loop.call(release)
+        response.success = True
+        return response
+
+    def _on_still(self, request: srv.CaptureStill.Request, response: srv.CaptureStill.Response):
+        def take():
+            if self.sceneries is None:
+                raise RuntimeError("the camera is switched off (parameter 'camera')")
+            return self.sceneries.still(self.robot.data), stamp(self._now_s())
+
+        try:
+            image, now = self.loop.call(take)
+        except (RuntimeError, TimeoutError) as error:
+            response.error_code, response.error_msg = ERROR_REFUSED, str(error)
+            return response
+        fill_image(response.image, image)
+        response.image.header = Header(stamp=now, frame_id=CAMERA_FRAME)
+        response.camera_info = self._info(image.shape[1], image.shape[0], now)
+        response.success = True
+        return response
+
+    def _on_reset(self, request: srv.ResetScene.Request, response: srv.ResetScene.Response):
+        def reset():
+            task = task_number(request.task) if request.task else None
+            self.loop.forget()
+            return self._reset(int(request.seed), task, request.cause or None, request.severity)
+
+        try:
+            info = self.loop.call(reset, 60.0)
+        except (FailureDialogueError, RuntimeError, TimeoutError) as error:
+            response.error_code, response.error_msg = ERROR_REFUSED, str(error)
+            return response
+        response.success, response.instruction, response.state_id = True, info.instruction, info.state_id
+        return response
+
+    def health(self) -> Health:
+        """Rates, pace and mode."""
+        rates, self.counts = self.counts, dict.fromkeys(self.counts, 0)
+        values = {f"{k} per second": str(v) for k, v in rates.items()}
+        values |= {"real-time factor": f"{self.loop.measured_factor:.2f}", "mode": self.loop.mode.value,
+                   "heartbeats lost in motion": str(self.loop.lost_heartbeats)}
+        if rates["wrench"] == 0:
+            return Health(ERROR, "the physics loop stands still", values)
+        if self.loop.mode in _BLOCKED:
+            return Health(WARN, _BLOCKED[self.loop.mode], values)
+        return Health(OK, "running", values)
+
+    def deactivate(self) -> None:
+        """End the loop."""
+        if self.loop is not None:
+            self.loop.end()
+
+
+def _quaternion(rotation: np.ndarray) -> np.ndarray:
+    """(3, 3) rotation matrix -> (w, x, y, z)."""
+    import mujoco
+
+    q = np.zeros(4)
+    mujoco.mju_mat2Quat(q, np.ascontiguousarray(rotation).flatten())
+    return q
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the node: the executor in threads of its own, the physics in this one."""
+    rclpy.init(args=argv if argv is not None else sys.argv)
+    end_signals()
+    sys.setswitchinterval(5e-4)  # the physics loop must not wait 5 ms for the executor's threads
+    try:
+        node = BridgeNode()
+    except Exception as error:
+        print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
+        rclpy.try_shutdown()
+        return 2
+    executor = MultiThreadedExecutor(num_threads=4)
+    executor.add_node(node)
+
+    def spin() -> None:
+        try:
+            executor.spin()
+        except ExternalShutdownException:
+            pass
+
+    thread = threading.Thread(target=spin, daemon=True)
+    try:
+        node.autostart()
+        thread.start()
+        while rclpy.ok():
+            if node.is_active and node.loop is not None:
+                node.loop.run()
+            time.sleep(0.05)  # not active (yet): a lifecycle manager may configure it
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        if node.loop is not None:
+            node.loop.end()
+        rclpy.try_shutdown()
+        thread.join(timeout=2.0)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
