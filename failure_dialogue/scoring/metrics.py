@@ -42,7 +42,7 @@ def rate_text(successes: int, n: int) -> str:
 
 
 def more_needed(successes: int, n: int, threshold: float, z: float = Z_95, limit: int = 100_000) -> int | None:
-    """How many more episodes until the Wilson interval leaves the threshold out, if the share stays as it is.
+    """How many more episodes until the Wilson interval leaves the threshold out, if the share stays.
 
     0 when the interval already lies on one side; None when more than `limit` episodes in all would be
     needed, or nothing was measured yet. The expected number: a lucky or unlucky run needs fewer or more.
@@ -73,9 +73,10 @@ def more_needed(successes: int, n: int, threshold: float, z: float = Z_95, limit
 def confusion(truths: Sequence[str], guesses: Sequence[str]) -> dict[str, dict[str, int]]:
     """Counts by true cause, then by guessed cause. The two sequences are equally long."""
     if len(truths) != len(guesses):
-        raise FailureDialogueError(f"{len(truths)} true causes but {len(guesses)} guesses; there must be one each")
+        raise FailureDialogueError(f"{len(truths)} true causes but {len(guesses)} guesses; "
+                                   "there must be one each")
     counts: dict[str, dict[str, int]] = {}
-    for truth, guess in zip(truths, guesses):
+    for truth, guess in zip(truths, guesses, strict=True):
         row = counts.setdefault(truth, {})
         row[guess] = row.get(guess, 0) + 1
     return counts
