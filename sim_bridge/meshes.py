@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 
 #: Faces kept of a visual mesh. The basket is thin wicker and falls apart with so few.
 FACES = 1500
-FACES_OF = {"basket_vis": 8000}
+FACES_OF = {"basket_vis": 12000}
 TEXTURE_SIZE = 512
 
 

@@ -76,7 +76,7 @@ def couple_fingers(spec: mujoco.MjSpec) -> None:
 def add_surfaces(spec: mujoco.MjSpec, assets: AssetStore) -> None:
     """Add LIBERO's floor and table images as textures, so that an Appearance can choose one without an upload."""
     _, get_libero_path, _ = _import_libero()
-    for name in SURFACES:
+    for name in SURFACES[1:]:  # the first is in the scene already
         image = assets.texture(str(Path(get_libero_path("assets")) / "textures" / f"{name}.png"), SURFACE_SIZE)
         spec.add_texture(name=SURFACE_PREFIX + name, type=mujoco.mjtTexture.mjTEXTURE_2D, file=str(image),
                          colorspace=mujoco.mjtColorSpace.mjCOLORSPACE_SRGB)

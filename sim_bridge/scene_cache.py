@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import mujoco
 
 #: Raise when what scene_build writes changes, so that older caches are not used.
-FORMAT = 2
+FORMAT = 3
 TASKS = range(10)
 
 _INDEX = "index.json"
