@@ -25,20 +25,21 @@ from std_msgs.msg import Header, String
 from tf2_msgs.msg import TFMessage
 
 from failure_dialogue import topics
-from failure_dialogue.errors import FailureDialogueError
+from failure_dialogue.errors import FailureDialogueError, SceneError
 from failure_dialogue.nodes.convert import fill_image, stamp
 from failure_dialogue.nodes.node import (ERROR, EVENT_QOS, EXCHANGE_QOS, OK, WARN, DialogueNode, Health,
                                          Parameter, end_signals)
+from failure_dialogue.vocabulary import load_vocabulary
 from sim_bridge.appearance import Appearance
 from sim_bridge.camera import SceneCamera
 from sim_bridge.loop import Mode, Motion, PhysicsLoop
+from sim_bridge.objects import TASK_OF_OBJECT
+from sim_bridge.repairs import RepairCode, recoverable
 from sim_bridge.robot import FRAME_EVERY, SimRobot
-from sim_bridge.scene_cache import task_number
 from sim_bridge.sensors import JOINT_NAMES, Sample
 
-ERROR_REFUSED = 100     # nothing was moved
-ERROR_DROPPED = 150     # a motion was ended before its end
-ERROR_TIMEOUT = 151
+ERROR_REFUSED = 150     # nothing was moved
+ERROR_DROPPED = 151     # a motion was ended before its end
 
 BASE_FRAME, WRENCH_FRAME, CAMERA_FRAME = "panda_link0", "panda_hand", "camera_color_optical_frame"
 _CLOCK_EVERY = 5  # steps: 100 Hz
@@ -63,7 +64,8 @@ class BridgeNode(DialogueNode):
 
     def configure(self) -> None:
         """Load the robot; the scene cache is built when it is not there yet."""
-        self.robot = SimRobot()
+        self.vocabulary = load_vocabulary()
+        self.robot = SimRobot(self.vocabulary)
         self.offset_s = 0.0  # the published clock goes on when a scene begins anew
         self.steps = 0
         self.sceneries: SceneCamera | None = None
@@ -109,6 +111,7 @@ class BridgeNode(DialogueNode):
         info = self.robot.reset(seed, task, cause, severity)
         self.offset_s = before + 0.002 - self.robot.stamp_s
         self.info = info
+        self.recoverable = recoverable(self.robot.scenario, self.robot.target, self.vocabulary)
         self.phases_said = 0
         if self.value("camera"):
             if self.sceneries is not None:
@@ -134,14 +137,15 @@ class BridgeNode(DialogueNode):
             q.w, q.x, q.y, q.z = (float(v) for v in _quaternion(rotation))
             return message
 
-        frames = [frame(BASE_FRAME, *self.robot.base_pose())]
+        base = self.robot.data.body("robot0_link0")
+        frames = [frame(BASE_FRAME, base.xmat.reshape(3, 3), base.xpos)]
         if self.sceneries is not None:
             frames.append(frame(CAMERA_FRAME, *self.sceneries.extrinsics(self.robot.data)))
         self.frames.publish(TFMessage(transforms=frames))
 
     def _publish_truth(self) -> None:
         truth = dataclasses.asdict(self.robot.truth())
-        truth |= {"success": self.robot.truth().success, "task": self.info.task, "seed": self.info.seed,
+        truth |= {"success": self.robot.truth().success, "recoverable": self.recoverable, "task": self.info.task, "seed": self.info.seed,
                   "state_id": self.robot.state_id, "object": self.info.object_name}
         self.truths.publish(String(data=json.dumps(truth)))
 
@@ -271,13 +275,13 @@ class BridgeNode(DialogueNode):
                                    f"{len(request.argument_values)} values were given; give one value for each")
             arguments = dict(zip(request.argument_names, request.argument_values))
             motion = self._begin("repair", lambda: self.robot.repair(request.repair, arguments), Mode.READY)
-            limit_s = self.robot.repair_limit_s(request.repair)
+            limit_s = self.vocabulary.repair(request.repair).time_limit_s
             began = self.robot.stamp_s
             self._follow(motion, 3 * limit_s, goal, lambda: goal.publish_feedback(action.ExecuteRepair.Feedback(
                 phase=self._phase(), progress=min(1.0, (self.robot.stamp_s - began) / limit_s))))
         except (RuntimeError, TimeoutError, FailureDialogueError) as error:
             result.state_id = self.robot.state_id
-            result.error_code, result.error_msg = ERROR_REFUSED, str(error)
+            result.refused, result.error_code, result.error_msg = True, ERROR_REFUSED, str(error)
             goal.abort()
             return result
         if motion.result is None:
@@ -287,6 +291,7 @@ class BridgeNode(DialogueNode):
             repair = motion.result
             self.loop.call(lambda: self._after_attempt(repair.attempt) if repair.attempt else self._publish_truth())
             result.done, result.error_code, result.error_msg = repair.done, int(repair.error_code), repair.error_msg
+            result.refused = repair.error_code is RepairCode.OUT_OF_REACH
         result.state_id = self.robot.state_id
         self._close_goal(goal, motion)
         return result
@@ -342,7 +347,9 @@ class BridgeNode(DialogueNode):
 
     def _on_reset(self, request: srv.ResetScene.Request, response: srv.ResetScene.Response):
         def reset():
-            task = task_number(request.task) if request.task else None
+            if request.task and request.task not in TASK_OF_OBJECT:
+                raise SceneError(f"no task picks {request.task!r}; known: {', '.join(TASK_OF_OBJECT)}")
+            task = TASK_OF_OBJECT.get(request.task)
             self.loop.forget()
             return self._reset(int(request.seed), task, request.cause or None, request.severity)
 

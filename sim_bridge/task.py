@@ -236,7 +236,6 @@ def go_to(robot: SimRobot, place: np.ndarray) -> Motion:
     robot.monitor = None
     arm = robot.arm
     arm.hold_here()
-    robot.world_changed()
     here = arm.target_position
     yield from move(robot, np.array([here[0], here[1], max(here[2], _TRAVEL_Z_M + 0.05)]), _APPROACH_M_S)
     yield from move(robot, place, _FAST_M_S, HAND_DOWN, settle_s=0.5)

@@ -130,7 +130,7 @@ class DecisionNode(DialogueNode):
                 {f.name: vocabulary_hash(f) for f in self.vocabulary.families.values()}, self.models,
                 dt.datetime.now(dt.timezone.utc)))
         can_sense = tuple(s for s in self.value("sense_sources")
-                          if s not in findings.diagnoses and s not in findings.unavailable)
+                          if s and s not in findings.diagnoses and s not in findings.unavailable)
         decision = policy.decide(policy.Situation(
             family, findings.diagnoses, self.record, self.no_record, mismatches, can_sense, findings.ruled_out,
             findings.questions_asked, self.value("max_questions"),
@@ -245,7 +245,7 @@ class DecisionNode(DialogueNode):
                 self._goal(self.repair, action.ExecuteRepair.Goal(
                     episode_id=episode_id, state_id=command.state_id, repair=command.repair),
                     lambda status, r: e.RepairEnded(r.done and status == GoalStatus.STATUS_SUCCEEDED, r.state_id,
-                                                    r.error_msg),
+                                                    r.error_msg, r.refused),
                     episode_id, e.RepairEnded(False, "", "the robot refused the repair", refused=True))
             case e.Recheck():
                 after = command.after
