@@ -80,6 +80,7 @@ def _bounded(robot: SimRobot, motion, values: dict[str, float],
         try:
             next(program)
         except StopIteration as end:
+            result: task.AttemptResult = end.value
             break
         if robot.stamp_s - start_s > limit_s:
             program.close()
@@ -88,7 +89,6 @@ def _bounded(robot: SimRobot, motion, values: dict[str, float],
             return RepairResult(False, RepairCode.TIME_LIMIT, f"the repair took longer than {limit_s:g} s; "
                                 "it was stopped where it was", None)
         yield
-    result: task.AttemptResult = end.value
     if result.failure is not None:
         return RepairResult(False, RepairCode.LOST_AGAIN, f"the object was lost again: {result.failure.text}",
                             result)
