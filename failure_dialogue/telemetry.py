@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,9 +83,11 @@ def grasp_trace(evidence: Evidence, profile: RobotProfile) -> GraspTrace:
     _check_gaps("joint states", joints.stamps_s, close_s, evidence.end_s)
     for name in (*profile.arm_joints, *profile.finger_joints):
         if not np.isfinite(joints.column(name)).all():
-            raise EvidenceError(f"the position of joint {name!r} is not finite in "
-                                f"{int((~np.isfinite(joints.column(name))).sum())} of {len(joints.stamps_s)} "
-                                "joint states; check its driver")
+            raise EvidenceError(
+                f"the position of joint {name!r} is not finite in "
+                f"{int((~np.isfinite(joints.column(name))).sum())} of {len(joints.stamps_s)} "
+                "joint states; check its driver"
+            )
 
     clock = np.arange(close_s, evidence.end_s, STEP_S)
     time = clock - lift_s
@@ -98,9 +101,20 @@ def grasp_trace(evidence: Evidence, profile: RobotProfile) -> GraspTrace:
     height = height - np.interp(0.0, time, height)
     load = axes[2]
     slip_s, lost_s = _slip(time, load, aperture)
-    return GraspTrace(lift_s, time, load, np.hypot(axes[0], axes[1]), np.hypot(axes[3], axes[4]), axes[5],
-                      aperture, onto_clock(joints.stamps_s, profile.finger_force_n(joints)), height, tare,
-                      slip_s, lost_s)
+    return GraspTrace(
+        lift_s,
+        time,
+        load,
+        np.hypot(axes[0], axes[1]),
+        np.hypot(axes[3], axes[4]),
+        axes[5],
+        aperture,
+        onto_clock(joints.stamps_s, profile.finger_force_n(joints)),
+        height,
+        tare,
+        slip_s,
+        lost_s,
+    )
 
 
 def _tared_wrench(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -108,23 +122,30 @@ def _tared_wrench(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarra
     stamps, wrench = evidence.wrench.stamps_s, evidence.wrench.wrench_n_nm
     _check_stamps("wrench", stamps)
     if np.isinf(wrench).any():
-        raise EvidenceError(f"{int(np.isinf(wrench).any(axis=1).sum())} of {len(wrench)} wrench samples are "
-                            "infinite; check the force-torque sensor")
+        raise EvidenceError(
+            f"{int(np.isinf(wrench).any(axis=1).sum())} of {len(wrench)} wrench samples are "
+            "infinite; check the force-torque sensor"
+        )
     missing = np.isnan(wrench).any(axis=0)
     if missing[2]:
-        raise EvidenceError("the force along the hand's axis (fz) is missing from the wrench; without it the "
-                            "load is unknown")
+        raise EvidenceError(
+            "the force along the hand's axis (fz) is missing from the wrench; without it the load is unknown"
+        )
     wrench = np.where(missing, np.nan, wrench)
     rest_s, rest_end_s = evidence.phase_window("rest")
     rest = wrench[(stamps >= rest_s) & (stamps < rest_end_s)]
     if len(rest) < MIN_REST_SAMPLES:
-        raise EvidenceError(f"the rest window of {rest_end_s - rest_s:.2f} s holds {len(rest)} wrench samples; "
-                            f"the tare needs at least {MIN_REST_SAMPLES}")
+        raise EvidenceError(
+            f"the rest window of {rest_end_s - rest_s:.2f} s holds {len(rest)} wrench samples; "
+            f"the tare needs at least {MIN_REST_SAMPLES}"
+        )
     half = len(rest) // 2
     step = np.abs(rest[:half, :3].mean(axis=0) - rest[half:, :3].mean(axis=0))
     if np.nanmax(step) > MAX_BIAS_STEP_N:
-        raise EvidenceError(f"the bias of {_AXES[int(np.nanargmax(step))]} moved by {np.nanmax(step):.1f} N "
-                            f"within the rest window; at most {MAX_BIAS_STEP_N:g} N can be tared")
+        raise EvidenceError(
+            f"the bias of {_AXES[int(np.nanargmax(step))]} moved by {np.nanmax(step):.1f} N "
+            f"within the rest window; at most {MAX_BIAS_STEP_N:g} N can be tared"
+        )
     _check_gaps("wrench", stamps, evidence.phase_window("close")[0], evidence.end_s)
     tare = rest.mean(axis=0)
     return stamps, wrench - tare, tare
@@ -134,7 +155,9 @@ def _check_stamps(what: str, stamps_s: np.ndarray) -> None:
     if len(stamps_s) == 0:
         raise EvidenceError(f"no {what} was recorded during the attempt; check that its topic is published")
     if not np.isfinite(stamps_s).all() or (np.diff(stamps_s) < 0).any():
-        raise EvidenceError(f"the stamps of the {what} are not in order of time; check the clock of its driver")
+        raise EvidenceError(
+            f"the stamps of the {what} are not in order of time; check the clock of its driver"
+        )
 
 
 def _check_gaps(what: str, stamps_s: np.ndarray, start_s: float, end_s: float) -> None:
@@ -143,8 +166,10 @@ def _check_gaps(what: str, stamps_s: np.ndarray, start_s: float, end_s: float) -
     gaps = np.diff(edges)
     if gaps.max() > MAX_GAP_S:
         at = edges[int(gaps.argmax())]
-        raise EvidenceError(f"the {what} has a gap of {gaps.max():.2f} s, {at - start_s:.2f} s after closing "
-                            f"began; at most {MAX_GAP_S:g} s can be bridged")
+        raise EvidenceError(
+            f"the {what} has a gap of {gaps.max():.2f} s, {at - start_s:.2f} s after closing "
+            f"began; at most {MAX_GAP_S:g} s can be bridged"
+        )
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:
@@ -154,7 +179,7 @@ def _smooth(values: np.ndarray) -> np.ndarray:
     full = np.convolve(values, kernel)
     count = np.convolve(np.ones(len(values)), kernel)
     start = width // 2
-    return (full / count)[start:start + len(values)]
+    return (full / count)[start : start + len(values)]
 
 
 def _slip(time: np.ndarray, load: np.ndarray, aperture: np.ndarray) -> tuple[float, float]:
@@ -171,27 +196,52 @@ def _slip(time: np.ndarray, load: np.ndarray, aperture: np.ndarray) -> tuple[flo
     last = int(held[-1]) if len(held) else 0
     if last == len(time) - 1:
         return float(time[-1]), float("nan")
-    plateau = np.quantile(load[:last + 1], 0.9)
-    carried = np.flatnonzero(load[:last + 1] >= SLIP_LOAD_SHARE * plateau)
+    plateau = np.quantile(load[: last + 1], 0.9)
+    carried = np.flatnonzero(load[: last + 1] >= SLIP_LOAD_SHARE * plateau)
     return float(time[carried[-1]] if len(carried) else time[last]), float(time[last])
 
 
 def _log_ratio(value: float, reference: float) -> float:
-    """Natural log of value/reference, with a floor of 1/100: a vanishing load is a small one, not minus infinity."""
+    """Natural log of value/reference, at least that of 1/100: no load is a small load, not minus infinity."""
     return float(np.log(max(value / reference, 0.01))) if np.isfinite(value) else float("nan")
 
 
 #: Features that need the force of the fingers.
-EFFORT_FEATURES = ("effort_close_log", "effort_slip_log", "friction_slip_log", "friction_max_log", "peak_per_effort_log")
+EFFORT_FEATURES = (
+    "effort_close_log",
+    "effort_slip_log",
+    "friction_slip_log",
+    "friction_max_log",
+    "peak_per_effort_log",
+)
 #: Features of the wrench, the aperture and the chain.
 MOTION_FEATURES = (
-    "load_slip_log", "load_peak_log", "load_early_log", "load_mid_log", "peak_to_slip_log", "early_to_slip_log",
-    "load_ripple", "load_slope", "slip_time_s", "slip_height_m", "slide_m", "lateral_ratio", "lever_m",
-    "twist_lever_m", "load_close_ratio", "lateral_close_ratio", "lever_close_m", "release_mm", "sag_m")
+    "load_slip_log",
+    "load_peak_log",
+    "load_early_log",
+    "load_mid_log",
+    "peak_to_slip_log",
+    "early_to_slip_log",
+    "load_ripple",
+    "load_slope",
+    "slip_time_s",
+    "slip_height_m",
+    "slide_m",
+    "lateral_ratio",
+    "lever_m",
+    "twist_lever_m",
+    "load_close_ratio",
+    "lateral_close_ratio",
+    "lever_close_m",
+    "release_mm",
+    "sag_m",
+)
 FEATURE_NAMES = EFFORT_FEATURES + MOTION_FEATURES
 
 
-def force_features(evidence: Evidence, profile: RobotProfile, *, finger_effort: bool = True) -> dict[str, float]:
+def force_features(
+    evidence: Evidence, profile: RobotProfile, *, finger_effort: bool = True
+) -> dict[str, float]:
     """Named features of one grasp failure, scaled by the robot's own set-points and tare.
 
     Forces stand as logarithms of their ratio to the commanded finger force, so that the features of a
@@ -204,8 +254,9 @@ def force_features(evidence: Evidence, profile: RobotProfile, *, finger_effort: 
     """
     setpoint, preload = evidence.grip_setpoint_n, evidence.grip_preload_n
     if not setpoint > 0:
-        raise EvidenceError(f"the robot states no grip set-point (it is {setpoint} N); give grip_setpoint_n "
-                            "with the failure")
+        raise EvidenceError(
+            f"the robot states no grip set-point (it is {setpoint} N); give grip_setpoint_n with the failure"
+        )
     if not preload > 0:
         preload = setpoint
     trace = grasp_trace(evidence, profile)
@@ -217,6 +268,7 @@ def force_features(evidence: Evidence, profile: RobotProfile, *, finger_effort: 
     load_early = trace.mean(trace.load_n, 0.0, min(0.2, trace.slip_s))
     load_mid = trace.mean(trace.load_n, 0.5 * trace.slip_s, trace.slip_s)
     firm = max(load_slip, MIN_LOAD_N)
+    lost_s = trace.slip_s if np.isnan(trace.lost_s) else trace.lost_s
     rate = min(0.1, trace.slip_s)
     features = {
         "load_slip_log": _log_ratio(load_slip, setpoint),
@@ -229,7 +281,7 @@ def force_features(evidence: Evidence, profile: RobotProfile, *, finger_effort: 
         "load_slope": (trace.at(trace.load_n, rate) - trace.at(trace.load_n, 0.0)) / setpoint,
         "slip_time_s": trace.slip_s,
         "slip_height_m": trace.at(trace.height_m, trace.slip_s),
-        "slide_m": trace.at(trace.height_m, trace.lost_s) - trace.at(trace.height_m, trace.slip_s),
+        "slide_m": trace.at(trace.height_m, lost_s) - trace.at(trace.height_m, trace.slip_s),
         "lateral_ratio": trace.mean(trace.lateral_n, *pre) / firm,
         "lever_m": trace.mean(trace.bending_nm, *pre) / firm,
         "twist_lever_m": trace.mean(trace.twist_nm, *pre) / firm,
@@ -249,7 +301,9 @@ def force_features(evidence: Evidence, profile: RobotProfile, *, finger_effort: 
     # Mobilised friction, load / (2 N): it cannot exceed the coefficient, and equals it while sliding.
     mobilised = trace.load_n[carrying] / np.maximum(2 * trace.effort_n[carrying], 0.2)
     window = max(1, round(0.1 / STEP_S))
-    steady = np.convolve(mobilised, np.ones(window) / window, mode="valid") if len(mobilised) > window else mobilised
+    steady = mobilised
+    if len(mobilised) > window:
+        steady = np.convolve(mobilised, np.ones(window) / window, mode="valid")
     return {
         "effort_close_log": _log_ratio(effort_close, preload),
         "effort_slip_log": _log_ratio(effort_slip, setpoint),
@@ -260,14 +314,28 @@ def force_features(evidence: Evidence, profile: RobotProfile, *, finger_effort: 
     }
 
 
+def feature_row(evidence: Evidence, profile: RobotProfile, names: Sequence[str]) -> np.ndarray:
+    """(k,) float32: the named features in order, as force_features, which may raise.
+
+    Rounded to 1e-5, far below their noise, so that a decision tree's thresholds, midway between two
+    values, mean the same in single and in double precision.
+    """
+    features = force_features(evidence, profile, finger_effort=not set(names).isdisjoint(EFFORT_FEATURES))
+    return np.round([features[name] for name in names], 5).astype(np.float32)
+
+
 def slip_event(evidence: Evidence, profile: RobotProfile) -> Event | None:
     """From the onset of slip to the loss of the object; None when it is still held. Raises as grasp_trace."""
     trace = grasp_trace(evidence, profile)
     if np.isnan(trace.lost_s):
         return None
-    return Event("slip", trace.lift_s + trace.slip_s, trace.lift_s + trace.lost_s,
-                 f"{trace.slip_s:.2f} s into the lift, {1e3 * trace.at(trace.height_m, trace.slip_s):.0f} mm up, "
-                 f"under a load of {trace.at(trace.load_n, trace.slip_s):.1f} N")
+    return Event(
+        "slip",
+        trace.lift_s + trace.slip_s,
+        trace.lift_s + trace.lost_s,
+        f"{trace.slip_s:.2f} s into the lift, {1e3 * trace.at(trace.height_m, trace.slip_s):.0f} mm up, "
+        f"under a load of {trace.at(trace.load_n, trace.slip_s):.1f} N",
+    )
 
 
 def _against(value: float, commanded: float, what: str) -> str:
@@ -283,24 +351,38 @@ def telemetry_text(evidence: Evidence, profile: RobotProfile) -> str:
     trace = grasp_trace(evidence, profile)
     pre = max(0.0, trace.slip_s - PRE_SLIP_S), trace.slip_s
     carrying = (trace.time_s >= 0) & (trace.time_s <= trace.slip_s)
-    lost = not np.isnan(trace.lost_s)
     load, effort = trace.mean(trace.load_n, *pre), trace.mean(trace.effort_n, *pre)
     ratio = f"{load / (2 * effort):.2f}" if effort > 0.1 else "not known"
-    closed = trace.mean(trace.aperture_m, -0.1, 0.0)
-    slip = (f"begins {trace.slip_s:.2f} s into the lift at {1e3 * trace.at(trace.height_m, trace.slip_s):.0f} mm, "
-            f"object lost at {trace.lost_s:.2f} s" if lost else "none seen; the object is still held")
-    return "\n".join([
-        f"attempt: robot {profile.robot_id}, failed in {evidence.stage!r} after {evidence.end_s - evidence.start_s:.1f} s",
-        f"tare: {trace.tare_n_nm[2]:.1f} N along the hand, measured at rest before closing",
-        f"aperture: {1e3 * trace.aperture_m[0]:.1f} mm before closing, {1e3 * closed:.1f} mm in the grasp, "
-        f"{1e3 * trace.aperture_m[-1]:.1f} mm at the end",
-        f"grip after closing: {_against(trace.mean(trace.effort_n, -0.1, 0.0), evidence.grip_preload_n, 'commanded preload')}",
-        f"grip before the slip: {_against(effort, evidence.grip_setpoint_n, 'commanded holding force')}",
-        f"load: peak {trace.load_n[carrying].max():.1f} N, mean {trace.load_n[carrying].mean():.1f} N, "
-        f"before the slip {load:.1f} N",
-        f"load per grip: {ratio} (load / both fingers' force; the friction coefficient while sliding)",
-        f"slip: {slip}",
-        f"sideways: {trace.mean(trace.lateral_n, *pre):.1f} N, {trace.mean(trace.bending_nm, *pre):.2f} Nm bending, "
-        f"{trace.mean(trace.twist_nm, *pre):.2f} Nm twist before the slip",
-        f"end: load {trace.load_n[-1]:.1f} N, hand {1e3 * trace.height_m[-1]:.0f} mm above the grasp",
-    ])
+    closing = -0.1, 0.0
+    slip = (
+        "none seen; the object is still held"
+        if np.isnan(trace.lost_s)
+        else (
+            f"begins {trace.slip_s:.2f} s into the lift at "
+            f"{1e3 * trace.at(trace.height_m, trace.slip_s):.0f} mm, object lost at {trace.lost_s:.2f} s"
+        )
+    )
+    opened, closed, end = 1e3 * np.array(
+        [trace.aperture_m[0], trace.mean(trace.aperture_m, *closing), trace.aperture_m[-1]]
+    )
+    peak, mean = trace.load_n[carrying].max(), trace.load_n[carrying].mean()
+    sideways, bending, twist = (
+        trace.mean(s, *pre) for s in (trace.lateral_n, trace.bending_nm, trace.twist_nm)
+    )
+    after = _against(trace.mean(trace.effort_n, *closing), evidence.grip_preload_n, "commanded preload")
+    before = _against(effort, evidence.grip_setpoint_n, "commanded holding force")
+    seconds = evidence.end_s - evidence.start_s
+    return "\n".join(
+        [
+            f"attempt: robot {profile.robot_id}, failed in {evidence.stage!r} after {seconds:.1f} s",
+            f"tare: {trace.tare_n_nm[2]:.1f} N along the hand, measured at rest before closing",
+            f"aperture: {opened:.1f} mm open, {closed:.1f} mm in the grasp, {end:.1f} mm at the end",
+            f"grip after closing: {after}",
+            f"grip before the slip: {before}",
+            f"load: peak {peak:.1f} N, mean {mean:.1f} N, before the slip {load:.1f} N",
+            f"load per grip: {ratio} (load / both fingers' force; the friction coefficient while sliding)",
+            f"slip: {slip}",
+            f"sideways: {sideways:.1f} N, {bending:.2f} Nm bending, {twist:.2f} Nm twist before the slip",
+            f"end: load {trace.load_n[-1]:.1f} N, hand {1e3 * trace.height_m[-1]:.0f} mm above the grasp",
+        ]
+    )

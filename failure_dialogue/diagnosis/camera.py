@@ -30,12 +30,16 @@ def choose_frames(evidence: Evidence) -> tuple[Frame, ...]:
     start_s = evidence.phase_window("close")[0]
     frames = [f for f in evidence.frames if start_s <= f.stamp_s <= evidence.end_s]
     if len(frames) < MIN_FRAMES:
-        raise EvidenceError(f"{len(frames)} camera frames lie between closing and the end of the attempt; "
-                            f"at least {MIN_FRAMES} are needed: check the camera's topic and rate")
+        raise EvidenceError(
+            f"{len(frames)} camera frames lie between closing and the end of the attempt; "
+            f"at least {MIN_FRAMES} are needed: check the camera's topic and rate"
+        )
     for frame in frames:
         if frame.image_rgb.dtype != np.uint8 or frame.image_rgb.ndim != 3 or frame.image_rgb.shape[2] != 3:
-            raise EvidenceError(f"a camera frame is {frame.image_rgb.dtype} of shape {frame.image_rgb.shape}; "
-                                "it must be (H, W, 3) uint8 RGB")
+            raise EvidenceError(
+                f"a camera frame is {frame.image_rgb.dtype} of shape {frame.image_rgb.shape}; "
+                "it must be (H, W, 3) uint8 RGB"
+            )
     stamps = np.array([f.stamp_s for f in frames])
     wanted = np.linspace(start_s, evidence.end_s, FRAMES)
     return tuple(frames[int(np.abs(stamps - t).argmin())] for t in wanted)
@@ -48,16 +52,23 @@ def views(frames: Sequence[Frame]) -> np.ndarray:
         image = frame.image_rgb
         height, width = (round(CROP_SHARE * side) for side in image.shape[:2])
         top, left = (image.shape[0] - height) // 2, (image.shape[1] - width) // 2
-        for kept, part in ((whole, image), (crops, image[top:top + height, left:left + width])):
-            kept.append(cv2.resize(np.ascontiguousarray(part), (IMAGE_SIDE, IMAGE_SIDE), interpolation=cv2.INTER_AREA))
+        for kept, part in ((whole, image), (crops, image[top : top + height, left : left + width])):
+            kept.append(
+                cv2.resize(np.ascontiguousarray(part), (IMAGE_SIDE, IMAGE_SIDE), interpolation=cv2.INTER_AREA)
+            )
     return np.stack(whole + crops)
 
 
 def clip_features(embeddings: np.ndarray) -> np.ndarray:
-    """(2 n, d) embeddings of views() -> (8 d,) float32: mean, last - first, spread and steps, of both views."""
+    """(2 n, d) embeddings of views() -> (8 d,) float32: mean, last - first, spread and steps of both."""
     parts = []
     for view in np.split(np.asarray(embeddings, dtype=np.float32), 2):
-        parts += [view.mean(axis=0), view[-1] - view[0], view.std(axis=0), np.abs(np.diff(view, axis=0)).mean(axis=0)]
+        parts += [
+            view.mean(axis=0),
+            view[-1] - view[0],
+            view.std(axis=0),
+            np.abs(np.diff(view, axis=0)).mean(axis=0),
+        ]
     return np.concatenate(parts)
 
 
@@ -70,8 +81,10 @@ class CameraDiagnoser:
         """ModelError when the head was trained on another backbone."""
         expected, found = head.card.get("backbone_sha256"), backbone.card["sha256"]
         if expected != found:
-            raise ModelError(f"head {head.model_id} was trained on backbone {str(expected)[:12]}..., the one given is "
-                             f"{found[:12]}...; train the head again")
+            raise ModelError(
+                f"head {head.model_id} was trained on backbone {str(expected)[:12]}..., the one given is "
+                f"{found[:12]}...; train the head again"
+            )
         self.family = family
         self.backbone = backbone
         self.head = head
@@ -85,11 +98,21 @@ class CameraDiagnoser:
         """A distribution over the causes, or an abstention that says why."""
         start = time.perf_counter()
         if evidence.family != self.family:
-            return Diagnosis.abstention(self.source, evidence.family, self.model_id,
-                                        f"the failure is of family {evidence.family!r}, this model of {self.family!r}")
+            return Diagnosis.abstention(
+                self.source,
+                evidence.family,
+                self.model_id,
+                f"the failure is of family {evidence.family!r}, this model of {self.family!r}",
+            )
         try:
             probabilities = self.head.run(self.embed(evidence)[None])[0]
         except (EvidenceError, ModelError) as error:
             return Diagnosis.abstention(self.source, self.family, self.model_id, str(error))
-        return Diagnosis(self.source, self.family, self.head.classes, tuple(float(p) for p in probabilities),
-                         self.model_id, time.perf_counter() - start)
+        return Diagnosis(
+            self.source,
+            self.family,
+            self.head.classes,
+            tuple(float(p) for p in probabilities),
+            self.model_id,
+            time.perf_counter() - start,
+        )

@@ -21,8 +21,9 @@ def model_file(family: str, source: str, finger_effort: bool = True) -> str:
     return f"{family}_{source}{'' if finger_effort else '_no_effort'}.onnx"
 
 
-def load_diagnosers(vocabulary: Vocabulary, family: str, profile: RobotProfile,
-                    models_dir: Path | None = None) -> dict[str, Diagnoser]:
+def load_diagnosers(
+    vocabulary: Vocabulary, family: str, profile: RobotProfile, models_dir: Path | None = None
+) -> dict[str, Diagnoser]:
     """The diagnosers of a family by source, "force" and "camera", that run without a network or a GPU.
 
     A robot whose fingers report no effort gets the force model that was trained without it. ModelError
@@ -32,5 +33,7 @@ def load_diagnosers(vocabulary: Vocabulary, family: str, profile: RobotProfile,
     causes = tuple(vocabulary.family(family).causes)
     force = load_classifier(folder / model_file(family, "force", profile.finger_effort), family, causes)
     head = load_classifier(folder / model_file(family, "camera"), family, causes)
-    return {"camera": CameraDiagnoser(family, load_model(folder / f"{BACKBONE}.onnx"), head),
-            "force": ForceDiagnoser(family, force, profile)}
+    return {
+        "camera": CameraDiagnoser(family, load_model(folder / f"{BACKBONE}.onnx"), head),
+        "force": ForceDiagnoser(family, force, profile),
+    }

@@ -13,7 +13,14 @@ PANDA = RobotProfile(
     robot_id="panda",
     arm_joints=tuple(f"panda_joint{i}" for i in range(1, 8)),
     finger_joints=("panda_finger_joint1", "panda_finger_joint2"),
-    dh_a_d_alpha=((0.0, 0.333, 0.0), (0.0, 0.0, -pi / 2), (0.0, 0.316, pi / 2), (0.0825, 0.0, pi / 2),
-                  (-0.0825, 0.384, -pi / 2), (0.0, 0.0, pi / 2), (0.088, 0.0, pi / 2)),
+    dh_a_d_alpha=(
+        (0.0, 0.333, 0.0),
+        (0.0, 0.0, -pi / 2),
+        (0.0, 0.316, pi / 2),
+        (0.0825, 0.0, pi / 2),
+        (-0.0825, 0.384, -pi / 2),
+        (0.0, 0.0, pi / 2),
+        (0.088, 0.0, pi / 2),
+    ),
     tool_offset_m=0.1065 + 0.097,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from failure_dialogue.errors import EvidenceError
+from failure_dialogue.errors import ConfigError, EvidenceError
 from failure_dialogue.evidence import JointSeries
 
 
@@ -46,13 +46,26 @@ class RobotProfile:
         """
         angles_rad = np.atleast_2d(angles_rad)
         if angles_rad.shape[1] != len(self.dh_a_d_alpha):
-            raise EvidenceError(f"{angles_rad.shape[1]} joint angles were given for robot {self.robot_id!r}; "
-                                f"its chain has {len(self.dh_a_d_alpha)}")
+            raise EvidenceError(
+                f"{angles_rad.shape[1]} joint angles were given for robot {self.robot_id!r}; "
+                f"its chain has {len(self.dh_a_d_alpha)}"
+            )
         position = np.broadcast_to([0.0, 0.0, self.tool_offset_m], (len(angles_rad), 3))
-        for (a, d, alpha), theta in zip(self.dh_a_d_alpha[::-1], angles_rad.T[::-1]):
+        for (a, d, alpha), theta in zip(self.dh_a_d_alpha[::-1], angles_rad.T[::-1], strict=True):
             x = np.cos(theta) * position[:, 0] - np.sin(theta) * position[:, 1]
             y = np.sin(theta) * position[:, 0] + np.cos(theta) * position[:, 1]
             z = position[:, 2] + d
-            position = np.stack([x + a, np.cos(alpha) * y - np.sin(alpha) * z,
-                                 np.sin(alpha) * y + np.cos(alpha) * z], axis=1)
+            position = np.stack(
+                [x + a, np.cos(alpha) * y - np.sin(alpha) * z, np.sin(alpha) * y + np.cos(alpha) * z], axis=1
+            )
         return position
+
+
+def load_profile(robot: str) -> RobotProfile:
+    """The profile of a robot by name; ConfigError lists those there are."""
+    from failure_dialogue.robots.panda import PANDA
+
+    known = {profile.robot_id: profile for profile in (PANDA,)}
+    if robot not in known:
+        raise ConfigError(f"unknown robot {robot!r}; known: {', '.join(known)}")
+    return known[robot]

@@ -42,8 +42,13 @@ def test_the_chain_ends_where_the_simulated_grip_point_is():
 
 def joints(names, position, effort) -> JointSeries:
     position = np.asarray(position, dtype=float)
-    return JointSeries(np.arange(len(position)) * 0.01, names, position, np.zeros_like(position),
-                       np.asarray(effort, dtype=float))
+    return JointSeries(
+        np.arange(len(position)) * 0.01,
+        names,
+        position,
+        np.zeros_like(position),
+        np.asarray(effort, dtype=float),
+    )
 
 
 def test_the_aperture_is_the_sum_of_both_fingers():
