@@ -87,7 +87,7 @@ _NO = (r"(?:no|nope|nah|negative|wrong|incorrect|not really|not at all|of course
        r"|thanks|thank you)")
 _WAIT = (r"(?:wait|hold on|hang on|hold up|hold it|one (?:moment|second|sec|minute|min)|(?:a |just a |one |half a )?"
          r"(?:moment|second|sec|minute|min|tick|mo)|give me (?:a|one|two|five|ten|some|another)? ?"
-         r"(?:moment|second|sec|minute|min|bit|time|minutes|seconds|more minute)|pause|stand by|not yet|not now"
+         r"(?:moment|second|sec|minute|min|bit|time|minutes|seconds|more minute)|pause|stand by|not yet|not now|not so fast|easy"
          r"|bear with me|be right back|brb|(?:i'm|i am) (?:coming|on my way)|let me (?:check|think|see|look"
          r"|have a (?:look|think|closer look)|take a look)|i(?:'ll| will) (?:be right (?:back|there)|check|have a look))"
          r"(?: (?:for )?(?:me|a (?:moment|second|sec|minute|bit|little)|there|here|up|first|now|then|please|at it"

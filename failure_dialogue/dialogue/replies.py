@@ -31,6 +31,8 @@ _MIN_LEAD = 0.10
 _MIN_COSINE = 0.38
 #: Probability at which an act or a request is taken for one.
 _MIN_ACT = 0.55
+#: The same for stop where no rule hears it: the rules hear nearly all, and a model is no safety device.
+_MIN_STOP = 0.75
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,6 @@ class ReplyParser:
         self._embedder = embedder or SentenceEmbedder()
         self.model_id = self._embedder.model_id
         self.classifier = PhraseClassifier(self._embedder.embed(self.bank.texts), self.bank.labels)
-        # A text that stands in the bank word for word under several meanings is no error: the head weighs them.
 
     def parse(self, text: str | bytes | None, family: str | None, question: Question | None = None) -> ReplyMeaning:
         """The meaning of one reply to a failure of this family (None: not known); never fails on any text.
@@ -203,7 +204,7 @@ class ReplyParser:
         saying = [r for r in readings if not (r.denied and r.best in r.denied)]
         for part in readings:
             act = max(part.act, key=part.act.__getitem__)
-            if act == Act.STOP and part.act[act] >= _MIN_ACT and part.cosine >= 0.5:
+            if act == Act.STOP and part.act[act] >= _MIN_STOP and part.cosine >= _MIN_COSINE:
                 return ReplyMeaning.bare(Act.STOP, f"{part.text!r} reads as telling me to stop", clean)
         if denied and not saying:
             left = [c for c in causes if c not in denied]
