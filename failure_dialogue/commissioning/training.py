@@ -15,6 +15,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from failure_dialogue.commissioning.export import tempered
 from failure_dialogue.errors import EvidenceError, SplitError
 from failure_dialogue.scoring.metrics import wilson
 from failure_dialogue.telemetry import EFFORT_FEATURES, MOTION_FEATURES
@@ -139,7 +140,7 @@ def force_candidates(finger_effort: bool) -> tuple[Candidate, ...]:
     )
 
 
-def camera_candidates(names: tuple[str, ...]) -> tuple[Candidate, ...]:
+def camera_candidates() -> tuple[Candidate, ...]:
     """Heads on the backbone's features: all are cut to principal components first."""
 
     def linear(components: int, c: float) -> Callable[[], ClassifierMixin]:
@@ -154,10 +155,10 @@ def camera_candidates(names: tuple[str, ...]) -> tuple[Candidate, ...]:
         return lambda: make_pipeline(StandardScaler(), PCA(components, random_state=SEED), _boosted())
 
     return (
-        Candidate("linear_64", names, linear(64, 0.01)),
-        Candidate("linear_200", names, linear(200, 0.003)),
-        Candidate("linear_400", names, linear(400, 0.001)),
-        Candidate("boosted_64", names, boosted(64)),
+        Candidate("linear_64", (), linear(64, 0.01)),
+        Candidate("linear_200", (), linear(200, 0.003)),
+        Candidate("linear_400", (), linear(400, 0.001)),
+        Candidate("boosted_64", (), boosted(64)),
     )
 
 
@@ -265,3 +266,40 @@ def results(predicted: np.ndarray, table: Table, classes: Sequence[str]) -> dict
             for i in range(len(classes))
         ],
     }
+
+
+def azimuth_held_out(candidate: Candidate, train: Table, test: Table) -> dict | None:
+    """share() on the outer half of the camera's azimuths after fitting on the inner one; None: unknown."""
+    if not (np.isfinite(train.azimuth_deg).all() and np.isfinite(test.azimuth_deg).all()):
+        return None
+    limit = float(np.median(np.abs(train.azimuth_deg)))
+    inside, outside = np.abs(train.azimuth_deg) <= limit, np.abs(test.azimuth_deg) > limit
+    if not (inside.any() and outside.any()):
+        return None
+    figure = scored(candidate, train.where(inside), test.where(outside))
+    return {"trained_within_deg": round(limit, 1), **figure}
+
+
+def figures(
+    candidate: Candidate,
+    fitted: ClassifierMixin,
+    temperature: float,
+    tables: dict[str, Table],
+    classes: Sequence[str],
+    low_is_mild: dict[int, bool],
+) -> dict:
+    """All that is reported of a classifier that was fitted on train, on episodes it was not chosen on."""
+    train, test = tables["train"], tables["test"]
+    measured = {
+        name: results(fitted.predict(table.features), table, classes)
+        for name, table in tables.items()
+        if name in ("test", "new_object")
+    }
+    measured["severity"] = across_severity(candidate, train, test, low_is_mild)
+    measured["shuffled_labels"] = shuffled(candidate, train, test)
+    azimuth = azimuth_held_out(candidate, train, test)
+    if azimuth is not None:
+        measured["azimuth_held_out"] = azimuth
+    given = tempered(fitted.predict_proba(test.features), temperature)[np.arange(len(test.truth)), test.truth]
+    measured["test_log_loss"] = round(float(-np.log(given).mean()), 4)
+    return measured

@@ -76,8 +76,8 @@ def test_being_right_on_eighty_episodes_does_not_make_certain():
 
 
 def test_mild_is_the_end_of_the_range_nearer_to_nothing_wrong():
-    mild = low_is_mild(load_vocabulary(), "grasp")
-    assert {cause: mild[i] for i, cause in enumerate(CAUSES)} == {
+    causes = load_vocabulary().family("grasp").causes
+    assert {name: low_is_mild(*cause.severity["range"]) for name, cause in causes.items()} == {
         "weak_grip": False,
         "heavy_object": True,
         "slippery_surface": False,
@@ -138,7 +138,13 @@ def data(tmp_path_factory):
             evidence = grasp_evidence(**physics, setpoint_n=4.7 * mass_scale, seed=int(rng.integers(1 << 30)))
             evidence.save(folder / "evidence" / f"{episode}.npz")
             splits[split].append(
-                {"episode_id": episode, "cause": cause, "severity": severity, "object": f"object_{i % 4}"}
+                {
+                    "episode_id": episode,
+                    "seed": len(splits) * 1000 + i,
+                    "cause": cause,
+                    "severity": severity,
+                    "object": f"{'new' if split == 'new_object' else 'object'}_{i % 4}",
+                }
             )
     (folder / "manifest.json").write_text(json.dumps({"format": 1, "family": "grasp", "splits": splits}))
     return folder
