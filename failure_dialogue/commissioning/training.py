@@ -290,7 +290,7 @@ def figures(
 ) -> dict:
     """All that is reported of a classifier that was fitted on train, on episodes it was not chosen on."""
     train, test = tables["train"], tables["test"]
-    measured = {
+    measured: dict = {
         name: results(fitted.predict(table.features), table, classes)
         for name, table in tables.items()
         if name in ("test", "new_object")

@@ -47,7 +47,8 @@ def choose_frames(evidence: Evidence) -> tuple[Frame, ...]:
 
 def views(frames: Sequence[Frame]) -> np.ndarray:
     """(2 n, 224, 224, 3) uint8: the n whole frames, then their n centre crops."""
-    whole, crops = [], []
+    whole: list[np.ndarray] = []
+    crops: list[np.ndarray] = []
     for frame in frames:
         image = frame.image_rgb
         height, width = (round(CROP_SHARE * side) for side in image.shape[:2])
