@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def _measured(diagnosers: dict[str, Diagnoser], manifest: Manifest, split: str, 
               family: Family) -> Measurement:
     episodes = len(manifest.episodes(split, purpose))
     with click.progressbar(length=episodes, label=f"{split}, {episodes} episodes",
-                           file=click.get_text_stream("stderr")) as bar:
+                           file=sys.stderr) as bar:
         return measure(diagnosers, manifest, split, purpose, family, done=lambda number: bar.update(1))
 
 

@@ -99,9 +99,9 @@ def _check_separate(by_split: Mapping[str, list[dict]], path: Path) -> None:
 
 
 def _check_new_objects(by_split: Mapping[str, list[dict]], path: Path) -> None:
-    trained = {entry.get("object") for entry in by_split.get("train", ())}
-    new = {entry.get("object") for entry in by_split.get("new_object", ())}
-    both = sorted(str(name) for name in trained & new)
+    trained, new = ({str(entry["object"]) for entry in by_split.get(split, ()) if "object" in entry}
+                    for split in ("train", "new_object"))
+    both = sorted(trained & new)
     if both:
         raise SplitError(f"{path}: {', '.join(both)} stands in 'train' and in 'new_object'; "
                          "generate 'new_object' with objects that are not trained on")
@@ -126,10 +126,11 @@ def load_manifest(data: Path, family: str) -> Manifest:
         raise SplitError(f"{path} holds {document.get('family')!r} failures, not {family!r}; give the folder "
                          "of that family")
     splits = document.get("splits")
-    unknown = sorted(set(splits) - set(SPLITS)) if isinstance(splits, dict) else ["(none)"]
-    if unknown or not all(isinstance(entry, dict) for entries in splits.values() for entry in entries):
-        raise SplitError(f"{path}: splits must map {', '.join(SPLITS)} to lists of episodes; "
-                         f"not understood: {', '.join(unknown) or 'an entry that is no mapping'}")
+    if not (isinstance(splits, dict) and set(splits) <= set(SPLITS) and all(
+            isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
+            for entries in splits.values())):
+        raise SplitError(f"{path}: splits must map {', '.join(SPLITS)} to lists of episodes, it is "
+                         f"{str(splits)[:100]}; generate the data again")
     _check_separate(splits, path)
     _check_new_objects(splits, path)
     by_split = {}

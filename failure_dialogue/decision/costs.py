@@ -80,12 +80,13 @@ def load_costs(path: Path | None = None) -> tuple[Costs, Answerer]:
     if not isinstance(data, dict) or data.get("version") != 1:
         raise CostError(f"{path} is not a cost file of version 1; it needs 'version: 1', 'costs' and "
                         "'answerer'")
-    made = []
-    for key, kind in (("costs", Costs), ("answerer", Answerer)):
-        given = data.get(key)
-        known = [field.name for field in fields(kind)]
-        if not isinstance(given, dict) or set(given) != set(known):
-            raise CostError(f"{path}: {key!r} is {given!r}; it must state {', '.join(known)} and nothing "
-                            "else")
-        made.append(kind(**given))
-    return made[0], made[1]
+    return Costs(**_stated(data, "costs", Costs, path)), Answerer(**_stated(data, "answerer", Answerer, path))
+
+
+def _stated(data: dict, key: str, kind: type, path: Path) -> dict:
+    """The numbers under one key of the file: each field of kind, and nothing else."""
+    given = data.get(key)
+    known = [field.name for field in fields(kind)]
+    if not isinstance(given, dict) or set(given) != set(known):
+        raise CostError(f"{path}: {key!r} is {given!r}; it must state {', '.join(known)} and nothing else")
+    return given

@@ -41,7 +41,8 @@ def rate_text(successes: int, n: int) -> str:
     return f"{successes / n:.3f} [{low:.3f}, {high:.3f}] (n={n})"
 
 
-def more_needed(successes: int, n: int, threshold: float, z: float = Z_95, limit: int = 100_000) -> int | None:
+def more_needed(successes: int, n: int, threshold: float, z: float = Z_95,
+                limit: int = 100_000) -> int | None:
     """How many more episodes until the Wilson interval leaves the threshold out, if the share stays.
 
     0 when the interval already lies on one side; None when more than `limit` episodes in all would be
