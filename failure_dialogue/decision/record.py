@@ -211,14 +211,6 @@ def vocabulary_hash(family: Family) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def file_hash(path: Path) -> str:
-    """sha256 of a file; RecordError when it cannot be read."""
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as error:
-        raise RecordError(f"{path} cannot be read ({error}); restore the file or train again") from error
-
-
 def content_id(document: Mapping) -> str:
     """The record id: a short hash over all that stands in the record beside the id itself."""
     content = {key: value for key, value in document.items() if key != "record_id"}

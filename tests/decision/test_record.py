@@ -13,7 +13,6 @@ from failure_dialogue.decision.record import (
     Running,
     check,
     content_id,
-    file_hash,
     load_record,
     record_or_reason,
     save_record,
@@ -184,8 +183,3 @@ def test_a_record_that_cannot_be_written_says_where(record, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordError, match="cannot be written"):
         save_record(record, tmp_path / "file" / "sim.yaml")
-
-
-def test_a_missing_model_file_is_named(tmp_path):
-    with pytest.raises(RecordError, match="gone.onnx"):
-        file_hash(tmp_path / "gone.onnx")
