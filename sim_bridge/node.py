@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
 
+import mujoco
 import numpy as np
 import rclpy
 from failure_dialogue_msgs import action, srv
@@ -19,6 +21,7 @@ from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Header, String
@@ -28,9 +31,9 @@ from failure_dialogue import topics
 from failure_dialogue.errors import FailureDialogueError, SceneError
 from failure_dialogue.nodes.convert import fill_image, stamp
 from failure_dialogue.nodes.node import (ERROR, EVENT_QOS, EXCHANGE_QOS, OK, WARN, DialogueNode, Health,
-                                         Parameter, end_signals)
+                                         Parameter)
 from failure_dialogue.vocabulary import load_vocabulary
-from sim_bridge.appearance import Appearance
+from sim_bridge.appearance import Appearance, Look
 from sim_bridge.camera import SceneCamera
 from sim_bridge.loop import Mode, Motion, PhysicsLoop
 from sim_bridge.objects import TASK_OF_OBJECT
@@ -41,6 +44,8 @@ from sim_bridge.sensors import JOINT_NAMES, Sample
 ERROR_REFUSED = 150     # nothing was moved
 ERROR_DROPPED = 151     # a motion was ended before its end
 
+#: The family of failures this robot can notice.
+FAMILY = "grasp"
 BASE_FRAME, WRENCH_FRAME, CAMERA_FRAME = "panda_link0", "panda_hand", "camera_color_optical_frame"
 _CLOCK_EVERY = 5  # steps: 100 Hz
 _BLOCKED = {Mode.STOPPED: "the robot was stopped; call the hand_back service to allow motions again",
@@ -68,7 +73,8 @@ class BridgeNode(DialogueNode):
         self.robot = SimRobot(self.vocabulary)
         self.offset_s = 0.0  # the published clock goes on when a scene begins anew
         self.steps = 0
-        self.sceneries: SceneCamera | None = None
+        self.scene_camera: SceneCamera | None = None
+        self.looks: dict[int, Look] = {}  # each scene's own look, to which an Appearance is relative
         self.phases_said = 0
         self.counts = {"wrench": 0, "joints": 0, "frames": 0}
         self.loop = PhysicsLoop(self.robot, self._publish_sample, self._publish_mode,
@@ -114,12 +120,16 @@ class BridgeNode(DialogueNode):
         self.recoverable = recoverable(self.robot.scenario, self.robot.target, self.vocabulary)
         self.phases_said = 0
         if self.value("camera"):
-            if self.sceneries is not None:
-                self.sceneries.close()
+            if self.scene_camera is not None:
+                self.scene_camera.close()
             rng = np.random.default_rng([seed, 7])
+            if info.task not in self.looks:
+                self.looks[info.task] = Look.of(self.robot.model)
+            look = self.looks[info.task]
             self.appearance = Appearance.draw(rng)
-            self.sceneries = SceneCamera(self.robot.model, int(rng.integers(2**31)))
-            self.appearance.apply(self.robot.model)
+            self.appearance.apply(self.robot.model, look)
+            mujoco.mj_forward(self.robot.model, self.robot.data)
+            self.scene_camera = SceneCamera(self.robot.model, int(rng.integers(2**31)))
         self._publish_frames()
         self._publish_truth()
         return info
@@ -139,13 +149,14 @@ class BridgeNode(DialogueNode):
 
         base = self.robot.data.body("robot0_link0")
         frames = [frame(BASE_FRAME, base.xmat.reshape(3, 3), base.xpos)]
-        if self.sceneries is not None:
-            frames.append(frame(CAMERA_FRAME, *self.sceneries.extrinsics(self.robot.data)))
+        if self.scene_camera is not None:
+            frames.append(frame(CAMERA_FRAME, *self.scene_camera.extrinsics(self.robot.data)))
         self.frames.publish(TFMessage(transforms=frames))
 
     def _publish_truth(self) -> None:
         truth = dataclasses.asdict(self.robot.truth())
-        truth |= {"success": self.robot.truth().success, "recoverable": self.recoverable, "task": self.info.task, "seed": self.info.seed,
+        truth |= {"success": self.robot.truth().success, "recoverable": self.recoverable, "family": FAMILY,
+                  "task": self.info.task, "seed": self.info.seed,
                   "state_id": self.robot.state_id, "object": self.info.object_name}
         self.truths.publish(String(data=json.dumps(truth)))
 
@@ -174,8 +185,8 @@ class BridgeNode(DialogueNode):
             for phase in self.robot.phases[self.phases_said:]:
                 self.phases.publish(m.Phase(name=phase.name, start=stamp(phase.start_s + self.offset_s)))
             self.phases_said = len(self.robot.phases)
-        if self.sceneries is not None and self.steps % FRAME_EVERY == 0:
-            self._publish_image(self.sceneries.frame(self.robot.data), now)
+        if self.scene_camera is not None and self.steps % FRAME_EVERY == 0:
+            self._publish_image(self.scene_camera.frame(self.robot.data), now)
 
     def _publish_image(self, image: np.ndarray, now) -> None:
         message = Image(header=Header(stamp=now, frame_id=CAMERA_FRAME))
@@ -185,7 +196,7 @@ class BridgeNode(DialogueNode):
         self.counts["frames"] += 1
 
     def _info(self, width: int, height: int, now) -> CameraInfo:
-        k = self.sceneries.intrinsics(width, height)
+        k = self.scene_camera.intrinsics(width, height)
         return CameraInfo(header=Header(stamp=now, frame_id=CAMERA_FRAME), width=width, height=height,
                           distortion_model="plumb_bob", d=[0.0] * 5, k=k.flatten().tolist(),
                           r=np.eye(3).flatten().tolist(),
@@ -255,9 +266,10 @@ class BridgeNode(DialogueNode):
         if attempt.failure is None:
             return
         message = m.Failure(
-            state_id=self.robot.state_id, family="grasp", stage=attempt.failure.phase,
+            state_id=self.robot.state_id, family=FAMILY, stage=attempt.failure.phase,
             instruction=self.info.instruction, object=self.info.object_name,
             attempt_start=stamp(attempt.start_s + self.offset_s), attempt_end=stamp(attempt.end_s + self.offset_s),
+            noticed_at=stamp(attempt.failure.stamp_s + self.offset_s),
             phases=[m.Phase(name=p.name, start=stamp(p.start_s + self.offset_s)) for p in attempt.phases],
             grip_setpoint_n=attempt.grip_setpoint_n, grip_preload_n=attempt.grip_preload_n,
             noticed_by=attempt.failure.text)
@@ -330,9 +342,9 @@ class BridgeNode(DialogueNode):
 
     def _on_still(self, request: srv.CaptureStill.Request, response: srv.CaptureStill.Response):
         def take():
-            if self.sceneries is None:
+            if self.scene_camera is None:
                 raise RuntimeError("the camera is switched off (parameter 'camera')")
-            return self.sceneries.still(self.robot.data), stamp(self._now_s())
+            return self.scene_camera.still(self.robot.data), stamp(self._now_s())
 
         try:
             image, now = self.loop.call(take)
@@ -381,8 +393,6 @@ class BridgeNode(DialogueNode):
 
 def _quaternion(rotation: np.ndarray) -> np.ndarray:
     """(3, 3) rotation matrix -> (w, x, y, z)."""
-    import mujoco
-
     q = np.zeros(4)
     mujoco.mju_mat2Quat(q, np.ascontiguousarray(rotation).flatten())
     return q
@@ -390,8 +400,9 @@ def _quaternion(rotation: np.ndarray) -> np.ndarray:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the node: the executor in threads of its own, the physics in this one."""
-    rclpy.init(args=argv if argv is not None else sys.argv)
-    end_signals()
+    # Our own handlers: the context must outlive the loop, which publishes at every step.
+    rclpy.init(args=argv if argv is not None else sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+    ended = threading.Event()
     sys.setswitchinterval(5e-4)  # the physics loop must not wait 5 ms for the executor's threads
     try:
         node = BridgeNode()
@@ -408,21 +419,21 @@ def main(argv: list[str] | None = None) -> int:
         except ExternalShutdownException:
             pass
 
-    thread = threading.Thread(target=spin, daemon=True)
-    try:
-        node.autostart()
-        thread.start()
-        while rclpy.ok():
-            if node.is_active and node.loop is not None:
-                node.loop.run()
-            time.sleep(0.05)  # not active (yet): a lifecycle manager may configure it
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
+    def end(*_) -> None:
+        ended.set()
         if node.loop is not None:
             node.loop.end()
-        rclpy.try_shutdown()
-        thread.join(timeout=2.0)
+
+    signal.signal(signal.SIGINT, end)
+    signal.signal(signal.SIGTERM, end)
+    thread = threading.Thread(target=spin, daemon=True)
+    node.autostart()
+    thread.start()
+    while not ended.wait(0.05):  # while not active, a lifecycle manager may configure it
+        if node.is_active and node.loop is not None:
+            node.loop.run()
+    rclpy.try_shutdown()
+    thread.join(timeout=2.0)
     return 0
 
 

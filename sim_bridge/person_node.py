@@ -12,7 +12,7 @@ from failure_dialogue.nodes.node import EVENT_QOS, EXCHANGE_QOS, DialogueNode, P
 from sim_bridge.person import ScriptedPerson
 
 PARAMETERS = (
-    Parameter("seed", 0, "Seed of all answers; each question of each scene has a draw of its own.", 0, 2**31 - 1),
+    Parameter("seed", 0, "Seed of all answers; what the person knows is drawn once for each scene.", 0, 2**31 - 1),
     Parameter("correct", 0.80, "Share of answers that name the true cause.", 0.0, 1.0),
     Parameter("uninformative", 0.15, "Share of answers that name none.", 0.0, 1.0),
     Parameter("wrong", 0.05, "Share of answers that name a wrong cause.", 0.0, 1.0),
@@ -61,7 +61,7 @@ class PersonNode(DialogueNode):
             text = "I did not see anything go wrong."
         else:
             count = self.asked[seed] = self.asked.get(seed, 0) + 1
-            text = self.person.reply(cause, "grasp", f"{seed}/{count}")
+            text = self.person.reply(cause, self.truth["family"], str(seed), turn=count - 1)
         reply = m.Reply(question_id=question.question_id, text=text, who="scripted person")
         reply.header.stamp = self.get_clock().now().to_msg()
         self.replies.publish(reply)

@@ -459,6 +459,8 @@ class EpisodeMachine:
         who = event.who or "somebody"
         if event.act == "stop":
             return self._stopped(StopPressed(who, "asked to stop"))
+        if event.act in ("wait", "repeat", "why"):
+            return [WaitAtMost(State.ASKING, self.limits.question_s)]  # the question stays open
         if event.act == "takeover":
             return self._end(Disposition.HANDED_OVER, Claim.NOT_SUCCEEDED, f"{who} takes the task over")
         # The dialogue asks once more by itself when an answer is unclear; that costs as much again.

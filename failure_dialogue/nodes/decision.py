@@ -71,7 +71,7 @@ class DecisionNode(DialogueNode):
         self.record, self.no_record = record_or_reason(path)
         if self.record is None:
             self.get_logger().warning(f"no measured accuracy: {self.no_record}. The robot will ask.")
-        self.models = models_in_use(self.vocabulary)
+        self.models = models_in_use(self.vocabulary, profile)
         self.robot_id = profile.robot_id
         self.camera: tuple[int, int] | None = None
         self.said_stale = ""

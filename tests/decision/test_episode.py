@@ -106,6 +106,16 @@ def test_asking_once_more_counts_and_costs_as_a_second_question():
     assert (outcome.questions_asked, outcome.cost_spent) == (2, 2 * COSTS["ask"])
 
 
+@pytest.mark.parametrize("act_", ["wait", "repeat", "why"])
+def test_an_answer_that_keeps_the_question_open_costs_nothing_and_starts_the_time_again(act_):
+    m, policy = machine(decision(Action.ASK))
+    fail(m)
+    measured(m)
+    assert one(m.handle(e.MeaningArrived(act_, "", "", "operator")), e.WaitAtMost).state is e.State.ASKING
+    assert m.state is e.State.ASKING
+    assert len(policy.asked_with) == 1
+
+
 def test_silence_ends_in_hold_and_a_hand_over():
     m, policy = machine(decision(Action.ASK), decision(Action.HOLD))
     fail(m)
