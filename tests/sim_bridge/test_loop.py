@@ -64,6 +64,8 @@ def test_a_lost_heartbeat_freezes_the_arm_in_motion(loop):
     assert motion.done.wait(5)
     assert time.monotonic() - started < 1.0
     assert motion.result is None and "heartbeat" in motion.dropped
+    loop.call(lambda: None)  # two turns of the loop: the freeze has begun
+    loop.call(lambda: None)
     assert (loop.mode, loop.robot.frozen, loop.lost_heartbeats) == (Mode.HOLDING, 1, 1)
 
 
