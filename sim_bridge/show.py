@@ -126,7 +126,7 @@ class Show(Node):
         on(m.Failure, topics.FAILURE, self._on_failure, EVENT_QOS)
         on(m.Diagnosis, topics.DIAGNOSIS, self._says(transcript.diagnosis), EVENT_QOS)
         on(m.Decision, topics.DECISION, self._on_decision, EVENT_QOS)
-        on(m.Question, topics.QUESTION, self._says(transcript.question), EVENT_QOS)
+        on(m.Question, topics.QUESTION, self._on_question, EVENT_QOS)
         on(m.ReplyMeaning, topics.REPLY_MEANING, self._says(transcript.meaning), EVENT_QOS)
         on(m.EpisodeStatus, topics.EPISODE, self._on_status, EVENT_QOS)
         on(m.Outcome, topics.OUTCOME, self._on_outcome, EVENT_QOS)
@@ -158,6 +158,19 @@ class Show(Node):
             self.latencies_s.append(time.monotonic() - self.episode.failure_wall_s)
         self.episode.actions.append(message.action)
         self._print(transcript.decision(self._time(), message))
+
+    def _on_question(self, message: m.Question) -> None:
+        self._print(transcript.question(self._time(), message))
+        if self.human == "console":
+            print("           Type your answer and press Enter:", flush=True)
+
+    def read_replies(self) -> None:
+        """Each line typed here is a reply to the open question; ends with the input."""
+        replies = self.create_publisher(m.Reply, topics.REPLY, EVENT_QOS)
+        for line in sys.stdin:
+            reply = m.Reply(text=line.strip(), who="operator")
+            reply.header.stamp = self.get_clock().now().to_msg()
+            replies.publish(reply)
 
     def _on_status(self, message: m.EpisodeStatus) -> None:
         self._print(transcript.status(self._time(), message))
@@ -293,6 +306,8 @@ def main(argv: list[str] | None = None) -> int:
 
     thread = threading.Thread(target=spin, daemon=True)
     thread.start()
+    if node.human == "console":
+        threading.Thread(target=node.read_replies, daemon=True).start()
     try:
         status = node.run()
     except ShowError as error:
