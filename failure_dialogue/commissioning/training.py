@@ -32,7 +32,7 @@ _WITHOUT_TORQUE = tuple(n for n in MOTION_FEATURES if not n.startswith(("lateral
 class Table:
     """Episodes of one split as rows: features (n, k) float32, truth (n,) class numbers, and what they were.
 
-    severity (n,): as staged; objects, runs (n,): names of the object and of the simulation run; azimuth_deg
+    severity (n,): as staged; objects, layouts (n,): names of the object and of the initial scene; azimuth_deg
     (n,): the camera's; refused: episode and reason where the evidence gave no features.
     """
 
@@ -40,7 +40,7 @@ class Table:
     truth: np.ndarray
     severity: np.ndarray
     objects: np.ndarray
-    runs: np.ndarray
+    layouts: np.ndarray
     azimuth_deg: np.ndarray
     refused: tuple[tuple[str, str], ...] = ()
 
@@ -51,7 +51,7 @@ class Table:
             self.truth[mask],
             self.severity[mask],
             self.objects[mask],
-            self.runs[mask],
+            self.layouts[mask],
             self.azimuth_deg[mask],
         )
 
@@ -62,7 +62,7 @@ class Table:
             self.truth,
             self.severity,
             self.objects,
-            self.runs,
+            self.layouts,
             self.azimuth_deg,
             self.refused,
         )
@@ -86,18 +86,25 @@ def build_table(
             + "); generate it again"
         )
 
-    def column(key: str, default: object, kind: type) -> np.ndarray:
-        return np.array([episode.get(key, default) for episode in kept], dtype=kind)
+    def column(kind: type, of: Callable[[dict], object]) -> np.ndarray:
+        return np.array([of(episode) for episode in kept], dtype=kind)
 
     return Table(
         np.asarray(rows, np.float32),
-        np.array([list(classes).index(episode["cause"]) for episode in kept]),
-        column("severity", np.nan, float),
-        column("object", "", str),
-        np.array([str(episode.get("run", episode["episode_id"])) for episode in kept]),
-        column("azimuth_deg", np.nan, float),
+        column(int, lambda e: list(classes).index(e["cause"])),
+        column(float, lambda e: e.get("severity", np.nan)),
+        column(str, lambda e: e.get("object", "")),
+        column(str, _layout),
+        column(float, lambda e: e.get("appearance", {}).get("azimuth_deg", np.nan)),
         tuple(refused),
     )
+
+
+def _layout(episode: dict) -> str:
+    """Episodes that begin with the same scene are one group; where it is not stated, each is its own."""
+    if "init_state" in episode:
+        return f"{episode.get('scene', '')}/{episode['init_state']}"
+    return str(episode["episode_id"])
 
 
 @dataclass(frozen=True)
@@ -216,13 +223,13 @@ def choose_force(
 ) -> tuple[Candidate, dict]:
     """The candidate whose worst of four figures on train is best, and the figures of all.
 
-    The figures: folds by simulation run, folds by object, and the two directions between mild and severe.
+    The figures: folds by initial scene, folds by object, and the two directions between mild and severe.
     """
     figures: dict[str, dict] = {}
     for candidate in candidates:
         part = train.columns([list(names).index(n) for n in candidate.features])
         figures[candidate.name] = {
-            "runs": grouped(candidate, part, part.runs)["share"],
+            "layouts": grouped(candidate, part, part.layouts)["share"],
             "objects": grouped(candidate, part, part.objects)["share"],
         }
         for direction, figure in across_severity(candidate, part, part, low_is_mild).items():
@@ -232,9 +239,9 @@ def choose_force(
 
 
 def choose_camera(candidates: Sequence[Candidate], train: Table) -> tuple[Candidate, dict]:
-    """The candidate with the best accuracy over folds by simulation run, and the figures of all."""
-    figures = {c.name: {"runs": grouped(c, train, train.runs)["share"]} for c in candidates}
-    return max(candidates, key=lambda c: figures[c.name]["runs"]), figures
+    """The candidate with the best accuracy over folds by initial scene, and the figures of all."""
+    figures = {c.name: {"layouts": grouped(c, train, train.layouts)["share"]} for c in candidates}
+    return max(candidates, key=lambda c: figures[c.name]["layouts"]), figures
 
 
 def shuffled(candidate: Candidate, train: Table, test: Table) -> dict:
@@ -242,7 +249,7 @@ def shuffled(candidate: Candidate, train: Table, test: Table) -> dict:
     permuted = np.random.default_rng(SEED).permutation(train.truth)
     return scored(
         candidate,
-        Table(train.features, permuted, train.severity, train.objects, train.runs, train.azimuth_deg),
+        Table(train.features, permuted, train.severity, train.objects, train.layouts, train.azimuth_deg),
         test,
     )
 
