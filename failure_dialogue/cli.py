@@ -1,4 +1,4 @@
-"""failure-dialogue VERB: finds the verbs among the installed entry points and loads only the one asked for."""
+"""failure-dialogue VERB: finds the verbs among the installed entry points and loads only the one asked."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from failure_dialogue.errors import FailureDialogueError, SetupError
 
 GROUP = "failure_dialogue.verbs"
 
-#: What each verb does, so that --help need not import it. A verb from another package shows where it comes from.
+#: What each verb does, so that --help need not import it. A verb that is not here shows where it comes from.
 SUMMARIES = {
-    "commission": "Measure the diagnosers on held-out episodes and write the record.",
-    "decide": "What to do at a stated accuracy and costs, and why.",
-    "generate": "Simulate attempts and store their evidence.",
-    "interpret": "How a reply in plain words is understood.",
+    "commission": "Measure every diagnoser on staged failures and write the commissioning record.",
+    "decide": "Act, sense or ask: p*, the expected costs and the choice for stated numbers.",
+    "generate": "Generate failures with their evidence; stopped half way, the same command resumes.",
+    "interpret": "Print what the robot understands of a reply.",
     "measure-attempts": "Success of undisturbed attempts, false alarms and misses.",
     "prepare-scenes": "Build the simulated scenes into the cache (once per machine).",
-    "record": "Show what a commissioning record says.",
+    "record": "Show a commissioning record, or check that it still fits.",
     "repairs": "Measure what each repair does about each cause.",
     "sim": "Run simulated failures, from the failed grasp to the report.",
     "talk": "Answer the robot's questions from this terminal.",
-    "train": "Train the diagnosers and export them to ONNX.",
+    "train": "Train, export and measure a diagnoser on failures made by 'failure-dialogue generate'.",
 }
 
 #: Where to get what a verb may lack: module to requirement file.
@@ -58,7 +58,8 @@ class Verbs(click.Group):
         name = arguments[0]
         if name not in self._entry_points:
             near = difflib.get_close_matches(name, self._entry_points, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"verbs are {', '.join(sorted(self._entry_points))}"
+            known = ", ".join(sorted(self._entry_points))
+            hint = f"did you mean {near[0]!r}?" if near else f"verbs are {known}"
             context.fail(f"no verb {name!r}; {hint}")
         return super().resolve_command(context, arguments)
 
@@ -73,15 +74,20 @@ def _load(point: EntryPoint) -> click.Command:
     try:
         return point.load()
     except ModuleNotFoundError as error:
-        missing = error.name or ""
-        top = missing.partition(".")[0]
-        if missing == point.module or top in ("failure_dialogue", "sim_bridge"):
-            raise SetupError(f"verb {point.name!r} has no module {missing!r} in this installation; "
-                             "install the project again (make setup, or colcon build)") from error
-        where = (f"pip install -r requirements/{_EXTRAS[top]}.txt" if top in _EXTRAS
-                 else "run make setup, or source the setup file of your ROS 2 workspace")
-        raise SetupError(f"verb {point.name!r} needs the Python module {missing!r}, which is not installed; "
-                         f"{where}") from error
+        raise _missing(error) from error
+
+
+def _missing(error: ModuleNotFoundError) -> SetupError:
+    """The same in words that say what to install."""
+    module = error.name or str(error)
+    top = module.partition(".")[0]
+    if top in ("failure_dialogue", "sim_bridge"):
+        remedy = "install the project again: make setup, or colcon build"
+    elif top in _EXTRAS:
+        remedy = f"pip install -r requirements/{_EXTRAS[top]}.txt"
+    else:
+        remedy = "run make setup, or source the setup file of your ROS 2 workspace"
+    return SetupError(f"the Python module {module!r} is not installed; {remedy}")
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -96,7 +102,9 @@ def main() -> None:
     try:
         status = group.main(standalone_mode=False)
     except FailureDialogueError as error:
-        status = _report(str(error), 2)
+        status = _report(error)
+    except ModuleNotFoundError as error:
+        status = _report(_missing(error))
     except click.ClickException as error:
         error.show()
         status = error.exit_code
@@ -114,9 +122,9 @@ def _use_own_prefix() -> None:
         os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
 
 
-def _report(message: str, status: int) -> int:
-    click.echo(f"failure-dialogue: {' '.join(message.split())}", err=True)
-    return status
+def _report(error: Exception) -> int:
+    click.echo(f"failure-dialogue: {' '.join(str(error).split())}", err=True)
+    return 2
 
 
 if __name__ == "__main__":

@@ -49,15 +49,15 @@ def claim_domain(purpose: str) -> DomainClaim:
         json.dump({"purpose": purpose, "pid": os.getpid()}, file)
         file.flush()
         return DomainClaim(domain_id, file)
-    raise SetupError(f"all {len(DOMAINS)} ROS domains are claimed in {folder}; end some of the graphs or tests "
-                     "that run, or set ROS_DOMAIN_ID yourself")
+    raise SetupError(f"all {len(DOMAINS)} ROS domains are claimed in {folder}; end some of the graphs or "
+                     "tests that run, or set ROS_DOMAIN_ID yourself")
 
 
 def claimed_domains(purpose: str) -> list[int]:
     """The domains claimed for `purpose` at this moment by processes of this user."""
     found = []
     for domain_id in DOMAINS:
-        with suppress(FileNotFoundError, ValueError), open(_folder() / f"{domain_id}", encoding="utf-8") as file:
+        with suppress(FileNotFoundError, ValueError), open(_folder() / f"{domain_id}") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:

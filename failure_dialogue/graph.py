@@ -54,7 +54,7 @@ class GraphNode:
 
 @dataclass(frozen=True)
 class SimOptions:
-    """What a start of the simulation may choose. None: as the nodes' own defaults or the parameter file say."""
+    """What a start of the simulation may choose. None: as the parameter file or the nodes' defaults say."""
 
     human: Human = Human.SCRIPTED
     record: str = ""                       # folder for a bag; empty: none is written
@@ -79,13 +79,15 @@ class SimOptions:
 
 
 def sim_graph(options: SimOptions) -> tuple[GraphNode, ...]:
-    """The simulated robot, the nodes that diagnose, decide, ask and re-check, and the show that drives them."""
+    """The simulated robot, the nodes that diagnose, decide, ask and re-check, and the show driving them."""
     common: dict[str, Value] = {"use_sim_time": options.use_sim_time, "autostart": options.autostart}
     seed = _stated(seed=options.seed)
+    pace = _stated(real_time_factor=options.real_time_factor)
+    figures = _stated(scenario=options.scenario, episodes=options.episodes, report=options.report)
     nodes = [
         # The bridge makes the simulated time, so it does not wait for it.
         GraphNode("sim_bridge", "sim_bridge.node", "sim_bridge_node",
-                  {"autostart": options.autostart, **seed, **_stated(real_time_factor=options.real_time_factor)}),
+                  {"autostart": options.autostart, **seed, **pace}),
         GraphNode("diagnosis", "failure_dialogue.nodes.diagnosis", "diagnosis_node", common),
         GraphNode("decision", "failure_dialogue.nodes.decision", "decision_node", common),
         GraphNode("dialogue", "failure_dialogue.nodes.dialogue", "dialogue_node", common),
@@ -99,8 +101,7 @@ def sim_graph(options: SimOptions) -> tuple[GraphNode, ...]:
                                {**common, **seed}))
     # The show measures in real time: it watches a graph, and is not part of the robot.
     nodes.append(GraphNode("show", "sim_bridge.show", "show",
-                           {"human": options.human.value, **seed,
-                            **_stated(scenario=options.scenario, episodes=options.episodes, report=options.report)},
+                           {"human": options.human.value, **seed, **figures},
                            respawn=False, ends_graph=True, terminal=True))
     if not options.use_respawn:
         nodes = [replace(node, respawn=False) for node in nodes]

@@ -21,7 +21,7 @@ from failure_dialogue.graph import GraphNode, Human, SimOptions, sim_graph
 @click.option("--record", type=click.Path(file_okay=False, path_type=Path),
               help="Write all topics to a new rosbag2 (mcap) in this folder.")
 @click.option("--fast", is_flag=True, help="As fast as the simulation goes, not in real time.")
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Seed of scenes, noise and the scripted person.")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Seed of scenes, noise and scripted answers.")
 @click.option("--params", type=click.Path(path_type=Path), help="ROS 2 parameter file for all nodes.")
 @click.option("--scenario", type=click.Choice(["tour", "mixed"]),
               help="tour: the three ways (the default); mixed: failures of all causes.")
@@ -30,7 +30,8 @@ from failure_dialogue.graph import GraphNode, Human, SimOptions, sim_graph
 @click.option("--log-level", type=click.Choice(["debug", "info", "warn", "error"]), default="info")
 @click.option("--verbose", is_flag=True, help="Show all that the nodes log, not only warnings and errors.")
 def command(human: str, record: Path | None, fast: bool, seed: int | None, params: Path | None,
-            scenario: str | None, episodes: int | None, report: Path | None, log_level: str, verbose: bool) -> int:
+            scenario: str | None, episodes: int | None, report: Path | None, log_level: str,
+            verbose: bool) -> int:
     """Run simulated failures, from the failed grasp to the report."""
     if params is not None and not params.is_file():
         raise ConfigError(f"there is no parameter file {params}; give an existing one, or leave --params out")
@@ -42,16 +43,16 @@ def command(human: str, record: Path | None, fast: bool, seed: int | None, param
 
 
 def run_graph(nodes: tuple[GraphNode, ...], options: SimOptions, verbose: bool) -> int:
-    """Start the nodes in a ROS domain of their own (where none is stated) and wait for the end; its status."""
+    """Start the nodes, in a ROS domain of their own where none is stated; the status they ended with."""
     # Imported here: `--help` of this verb works without honcho.
     from failure_dialogue.supervise import Job, run_jobs
 
     claim = None if os.environ.get("ROS_DOMAIN_ID") else claim_domain("sim")
     if claim is not None:
         set_domain(claim.domain_id)
-    log_dir = Path(tempfile.gettempdir()) / time.strftime(f"failure_dialogue_{os.getuid()}_%Y%m%d_%H%M%S_{os.getpid()}")
-    click.echo(f"ROS domain {os.environ['ROS_DOMAIN_ID']}, logs in {log_dir}; Ctrl-C ends everything", err=True)
-    environment = dict(os.environ, PYTHONUNBUFFERED="1", AMENT_PREFIX_PATH=os.environ.get("AMENT_PREFIX_PATH", sys.prefix))
+    log_dir = Path(tempfile.mkdtemp(prefix=time.strftime("failure_dialogue_%Y%m%d_%H%M%S_")))
+    click.echo(f"ROS domain {os.environ['ROS_DOMAIN_ID']}; logs in {log_dir}; Ctrl-C ends all", err=True)
+    environment = {"AMENT_PREFIX_PATH": sys.prefix, **os.environ, "PYTHONUNBUFFERED": "1"}
     jobs = [Job(node.name, node.command(options), node.respawn, node.terminal) for node in nodes]
     try:
         status = run_jobs(jobs, log_dir, environment, verbose)

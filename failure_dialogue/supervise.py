@@ -1,7 +1,7 @@
 """Runs the processes of a graph: prefixes their output, starts a dead one again, ends all together.
 
-honcho brings the processes, the queue of their events and the prefixes; added here are bounded restarts, log files,
-and the terminal for the one process that talks with the user.
+honcho brings the processes, the queue of their events and the prefixes; added here are bounded restarts, log
+files, and the terminal for the one process that talks with the user.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -53,8 +54,8 @@ def run_jobs(jobs: Sequence[Job], log_dir: Path, env: Mapping[str, str], verbose
     """Run the jobs until one ends that is not started again, or Ctrl-C or SIGTERM; the exit status.
 
     The status is that of the job that ended first (128 + signal when a signal ended it), 130 after Ctrl-C and
-    143 after SIGTERM. What a job prints goes to log_dir/NAME.log; warnings and errors, with `verbose` all of it,
-    also to stderr behind the job's name. A terminal job has this process's stdin and stdout for its own.
+    143 after SIGTERM. What a job prints goes to log_dir/NAME.log; warnings and errors, with `verbose` all of
+    it, also to stderr behind the job's name. A terminal job has this process's stdin and stdout for its own.
     """
     log_dir.mkdir(parents=True, exist_ok=True)
     log = _Log(log_dir, verbose)
@@ -126,9 +127,9 @@ class _Process(Process):
     def __init__(self, job: Job, ending, cmd: str, **options) -> None:
         super().__init__(cmd, **options)
         self._job, self._ending = job, ending
-        # Copies, because multiprocessing gives the process that runs the job another stdin.
-        self._terminal = {"stdin": os.dup(0), "stdout": os.dup(1), "stderr": subprocess.PIPE} if job.terminal else {
-            "stdin": subprocess.DEVNULL}
+        self._streams: dict[str, int] = {"stdin": subprocess.DEVNULL}
+        if job.terminal:  # copies, because multiprocessing gives the process that runs the job another stdin
+            self._streams = {"stdin": os.dup(0), "stdout": os.dup(1), "stderr": subprocess.PIPE}
 
     def run(self, events=None, ignore_signals: bool = False) -> None:
         """Run the job, again when it ends by itself, until it may not be started again or all end."""
@@ -158,7 +159,7 @@ class _Process(Process):
         self._send_message({"returncode": status}, type="stop")
 
     def _run_child(self) -> int:
-        self._child = child = Popen(self.cmd, env=self.env, cwd=self.cwd, **self._terminal)
+        self._child = child = Popen(self.cmd, env=self.env, cwd=self.cwd, **self._streams)
         self._send_message({"pid": child.pid}, type="start")
         relay = threading.Thread(target=self._relay, args=(child.stdout or child.stderr,), daemon=True)
         relay.start()
@@ -168,10 +169,8 @@ class _Process(Process):
             if self._ending.wait(_POLL_S) or gone:
                 self._ending.set()
                 self._signal_group(signal.SIGTERM)
-                try:
+                with suppress(subprocess.TimeoutExpired):
                     child.wait(_TERM_LIMIT_S)
-                except subprocess.TimeoutExpired:
-                    pass
                 break
         self._signal_group(signal.SIGKILL)  # the child if it did not end, and what it left behind
         child.wait()
@@ -184,10 +183,8 @@ class _Process(Process):
         stream.close()
 
     def _signal_group(self, signum: int) -> None:
-        try:
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, signum)
-        except (ProcessLookupError, PermissionError):
-            pass
 
 
 def _how(status: int) -> str:

@@ -1,7 +1,7 @@
 """Write requirements/lock/pyX.Y.txt for the Python that runs this: every distribution, its version and hash.
 
-Run it with the Python of a virtual environment that has what requirements/build.txt names, once for each Python
-version, after a change to requirements/*.txt. pip resolves; nothing is installed.
+Run it (`make lock`) after a change to requirements/*.txt, once for each Python version, in a virtual
+environment that has what requirements/build.txt names. pip resolves; nothing is installed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ def resolve() -> list[tuple[str, str, str]]:
     locked = []
     for entry in entries:
         name = entry["metadata"]["name"].lower().replace("_", "-")
-        locked.append((name, entry["metadata"]["version"], entry["download_info"]["archive_info"]["hashes"]["sha256"]))
+        sha256 = entry["download_info"]["archive_info"]["hashes"]["sha256"]
+        locked.append((name, entry["metadata"]["version"], sha256))
     return sorted(locked)
 
 
 def main() -> None:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     target = ROOT / "requirements" / "lock" / f"py{version}.txt"
-    lines = [f"# Python {version}, x86-64 Linux. Written by scripts/lock_requirements.py; edit requirements/*.txt."]
+    lines = [f"# Python {version}, x86-64 Linux. Written by `make lock`; edit requirements/*.txt instead."]
     for name, number, sha256 in resolve():
         lines += [f"{name}=={number} \\", f"    --hash=sha256:{sha256}"]
     target.write_text("\n".join(lines) + "\n")

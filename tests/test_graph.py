@@ -20,7 +20,8 @@ def _graph(**options):
 
 
 def test_the_default_graph():
-    assert list(_graph()) == ["sim_bridge", "diagnosis", "decision", "dialogue", "recheck", "scripted_person", "show"]
+    assert list(_graph()) == ["sim_bridge", "diagnosis", "decision", "dialogue", "recheck", "scripted_person",
+                              "show"]
 
 
 @pytest.mark.parametrize("human", [Human.CONSOLE, Human.NONE])

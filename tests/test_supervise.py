@@ -71,7 +71,8 @@ def _runs(pid: int) -> bool:
 
 @pytest.mark.parametrize("status", [0, 7])
 def test_the_end_of_the_show_ends_all_with_its_status(start, tmp_path, status):
-    process = start(("node", _SLEEPER), ("show", _script("time.sleep(1)", f"sys.exit({status})"), False, True))
+    show = _script("time.sleep(1)", f"sys.exit({status})")
+    process = start(("node", _SLEEPER), ("show", show, False, True))
     assert process.wait(20) == status
     assert not _runs(_pid_in(tmp_path / "logs" / "node.log"))
 
@@ -95,8 +96,8 @@ def test_a_node_that_keeps_dying_ends_the_graph_after_three_restarts(start, tmp_
 
 
 def test_a_configuration_error_is_not_tried_again(start, tmp_path):
-    process = start(("node", _script("print('error: seed -1 is out of range', file=sys.stderr)", "sys.exit(2)")),
-                    ("show", _SLEEPER, False, True))
+    refusing = _script("print('error: seed -1 is out of range', file=sys.stderr)", "sys.exit(2)")
+    process = start(("node", refusing), ("show", _SLEEPER, False, True))
     assert process.wait(20) == 2
     assert process.stderr.read().count("error: seed -1 is out of range") == 1
 
@@ -138,7 +139,8 @@ def test_nothing_outlives_a_killed_supervisor(start, tmp_path):
 def test_the_transcript_is_plain_and_warnings_are_prefixed(start, tmp_path):
     talkative = _script("for level in ('INFO', 'WARN'): print(f'[{level}] [1.0] [n]: text of {level}', "
                         "file=sys.stderr)", "time.sleep(60)")
-    process = start(("node", talkative), ("show", _script("time.sleep(1.5)", "print('the transcript')"), False, True))
+    show = _script("time.sleep(1.5)", "print('the transcript')")
+    process = start(("node", talkative), ("show", show, False, True))
     out, err = process.communicate(timeout=20)
     assert out == "the transcript\n"
     assert "text of INFO" not in err
