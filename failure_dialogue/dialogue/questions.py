@@ -51,15 +51,19 @@ class Question:
         return self.option_causes[0] if self.is_yes_no else ""
 
 
-def evidence_note(seconds: float | None, stage: str, source: str, accuracy: float | None) -> str:
+def evidence_note(seconds: float | None, stage: str, source: str, accuracy: float | None,
+                  form: Form | str = Form.WHICH_CAUSE) -> str:
     """What goes behind the symptom: when it happened, and how far the source can be trusted.
 
     seconds into the stage; accuracy as measured at commissioning (0..1); None where not known.
     """
     when = f"{seconds:.1f} s into the {stage}" if seconds is not None else f"during the {stage}"
-    if accuracy is None:
-        return f"{when}, and from the {source} I cannot tell why"
-    return f"{when}, and from the {source} I cannot tell why (right {100 * accuracy:.0f} % of the time)"
+    if Form(form) is Form.CONFIRM:
+        trust = ("has not been measured yet" if accuracy is None
+                 else f"is right {100 * accuracy:.0f} % of the time")
+        return f"{when}; my guess from the {source} {trust}"
+    trust = "" if accuracy is None else f" (right {100 * accuracy:.0f} % of the time)"
+    return f"{when}, and from the {source} I cannot tell why{trust}"
 
 
 _VERB = re.compile(r"\b(was|is|were|are|has|had|did|does)\b")
@@ -74,7 +78,9 @@ def as_question(phrase: str) -> str:
 
 
 def _either(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + (", or " if len(parts) > 2 else " or ") + parts[-1]
+    if len(parts) < 3:
+        return " or ".join(parts)
+    return ", ".join(parts[:-1]) + ", or " + parts[-1]
 
 
 def _sentence(text: str) -> str:
@@ -105,23 +111,23 @@ def make_question(vocabulary: Vocabulary, family: str, object_name: str, evidenc
     if form is Form.AGAIN and len(known) == 1:
         text = f"Sorry, I could not make that out. Please say yes or no: {offer}?"
     elif form is Form.AGAIN:
-        numbered = [f"{n}, that {phrase}" for n, phrase in enumerate(phrases, 1)]
-        text = (f"Sorry, I did not hear a cause in that. Which of these fits the {thing} best: "
-                f"{_either(numbered)}?")
+        numbered = "; ".join(f"{n}, {phrase}" for n, phrase in enumerate(phrases, 1))
+        text = f"Sorry, I did not hear a cause in that. Which of these fits the {thing} best: {numbered}?"
     elif form is Form.CONFIRM:
-        text = f"{saw}. I believe that {one.phrase}: {offer}?"
+        text = f"{saw}. I believe {one.phrase}: {offer}?"
     else:
         text = f"{saw}. {_sentence(_either([as_question(p) for p in phrases]))}?"
     options, option_causes = tuple(as_person_says(p) for p in phrases), causes
     if len(known) == 1:
         options, option_causes = ("yes", "no"), (one.name, "")
-    return Question(f"{episode_id}-q{number}", episode_id, state_id, text, options, option_causes, family, thing,
-                    form, (grounds or saw).rstrip(".") + ".", timeout_s)
+    return Question(f"{episode_id}-q{number}", episode_id, state_id, text, options, option_causes, family,
+                    thing, form, (grounds or saw).rstrip(".") + ".", timeout_s)
 
 
 def ask_again(question: Question, vocabulary: Vocabulary) -> Question:
     """The same question in other words, after a reply that could not be understood."""
     again = make_question(vocabulary, question.family, question.object_name, "",
-                          [c for c in question.option_causes if c], Form.AGAIN, episode_id=question.episode_id,
-                          state_id=question.state_id, number=0, timeout_s=question.timeout_s)
+                          [c for c in question.option_causes if c], Form.AGAIN,
+                          episode_id=question.episode_id, state_id=question.state_id, number=0,
+                          timeout_s=question.timeout_s)
     return replace(again, question_id=f"{question.question_id}-again", grounds=question.grounds)

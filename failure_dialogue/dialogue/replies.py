@@ -19,10 +19,12 @@ from failure_dialogue.vocabulary import Vocabulary
 
 __all__ = ["Act", "ReplyMeaning", "ReplyParser", "is_stop"]
 
-#: Likelihood given to a cause named outright (an option's number, a yes): a slip of the tongue stays possible.
+#: Likelihood given to a cause named outright (an option's number, a yes): people slip.
 _NAMED = 0.95
 #: Likelihood that a person who asks for a repair means its cause.
 _REQUESTED = 0.7
+#: How much a word that means one cause speaks for it against the others.
+_WORD_WEIGHT = 4.0
 #: Below this share of the probability the causes are not what the reply is about.
 _MIN_SHARE = 0.5
 #: Below this lead over the second cause a reply names none of them.
@@ -40,8 +42,8 @@ class ReplyMeaning:
     """How one reply was understood (as msg/ReplyMeaning.msg).
 
     causes and likelihoods are empty when nothing follows about them; else the likelihoods sum to 1. cause is
-    the likeliest when act is CAUSE or CONFIRM, else ''. A DENY with likelihoods rules some causes out; without,
-    it denies all that was offered. requested_repair is from the closed list of repairs, or ''.
+    the likeliest when act is CAUSE or CONFIRM, else ''. A DENY with likelihoods rules some causes out;
+    without, it denies all that was offered. requested_repair is from the closed list of repairs, or ''.
     """
 
     act: Act
@@ -95,7 +97,8 @@ class ReplyParser:
         self.model_id = self._embedder.model_id
         self.classifier = PhraseClassifier(self._embedder.embed(self.bank.texts), self.bank.labels)
 
-    def parse(self, text: str | bytes | None, family: str | None, question: Question | None = None) -> ReplyMeaning:
+    def parse(self, text: str | bytes | None, family: str | None,
+              question: Question | None = None) -> ReplyMeaning:
         """The meaning of one reply to a failure of this family (None: not known); never fails on any text.
 
         question is the one that is open, so that "2" and "yes" have a meaning. VocabularyError for an unknown
@@ -154,7 +157,7 @@ class ReplyParser:
         values /= values.sum()
         causes = tuple(weights)
         best = causes[int(values.argmax())] if act in (Act.CAUSE, Act.CONFIRM) else ""
-        return ReplyMeaning(act, best, causes, tuple(float(v) for v in values), requested_repair, reason, text)
+        return ReplyMeaning(act, best, causes, tuple(values.tolist()), requested_repair, reason, text)
 
     # -- what the model settles ----------------------------------------------------------------------------
 
@@ -164,15 +167,22 @@ class ReplyParser:
         repairs = {self.vocabulary.cause(f.name, c).repair for f in self.vocabulary.families.values()
                    for c in f.causes if c in causes}
         cause = {c: p[Label("cause", c)] for c in causes}
+        named = [c for c in causes if self.bank.denials[c].names(text)]
+        if len(named) == 1:
+            # "it was too weak" says little about milk cartons in general, much where weak means one cause.
+            boosted = {c: v * (_WORD_WEIGHT if c in named else 1.0) for c, v in cause.items()}
+            scale = sum(cause.values()) / sum(boosted.values())
+            cause = {c: v * scale for c, v in boosted.items()}
         request = {}
         for label, value in p.items():
             if label.kind == "request" and label.name in repairs:
-                # "do not squeeze harder" lies beside "squeeze harder": the bank asks for no repair in the negative.
-                request[label.name] = 0.0 if is_negated(text) else value
+                # "do not squeeze harder" lies beside "squeeze harder", and no repair takes its numbers from a
+                # person: "squeeze with 900 newtons" is none of the prepared ones.
+                request[label.name] = 0.0 if is_negated(text) or re.search(r"\d", text) else value
         act = {label.name: value for label, value in p.items() if label.kind == "act"}
         denied = frozenset(c for c in causes if self.bank.denials[c].holds(text))
         rest = max(0.0, 1.0 - sum(cause.values()) - sum(request.values()) - sum(act.values()))
-        return _Reading(text, cause, request, act, rest, self.classifier.nearest(vector[0])[0][1], denied)
+        return _Reading(text, cause, request, act, rest, self.classifier.nearest(vector[0]), denied)
 
     def _model(self, clean: str, causes: Sequence[str], question: Question | None) -> ReplyMeaning:
         lead, rest = acts.leading_answer(clean)
@@ -191,7 +201,8 @@ class ReplyParser:
                 return replace(self._answer(lead, question, causes, clean, f"a yes, and {meaning.reason}"),
                                requested_repair=meaning.requested_repair)
             return meaning
-        answer = self._answer(lead, question, causes, clean, f"it begins with a {'yes' if lead is Act.CONFIRM else 'no'}")
+        answer = self._answer(lead, question, causes, clean, "it begins with a "
+                                                             f"{'yes' if lead is Act.CONFIRM else 'no'}")
         return meaning if meaning.act is Act.DENY and meaning.likelihoods else answer
 
     def _statements(self, said: str, causes: Sequence[str], clean: str) -> ReplyMeaning:
@@ -213,11 +224,9 @@ class ReplyParser:
                 return ReplyMeaning.bare(Act.DENY, said_no, clean)
             act = Act.CAUSE if len(left) == 1 else Act.DENY
             return self._weighted(act, {c: float(c in left) for c in causes}, said_no, clean, 0.85)
-        # With a denial in it the whole would only blur; else it tells what the parts leave open.
-        used = saying if denied or len(readings) == 1 else [whole, *saying]
-        if len(used) > 1:
-            used = [max(used[1:], key=lambda r: r.share if r.cosine >= _MIN_COSINE else 0.0),
-                    used[0] if used[0] is whole else max(used, key=lambda r: r.share)]
+        # Of five sentences one matters; the whole helps with what it leaves open, unless a denial blurs it.
+        best = max(saying, key=lambda r: r.share if r.cosine >= _MIN_COSINE else 0.0)
+        used = [best] if denied or len(readings) == 1 else [best, whole]
         return self._weigh(used, denied, causes, clean, readings)
 
     def _weigh(self, used: list[_Reading], denied: frozenset[str], causes: Sequence[str], clean: str,
@@ -239,7 +248,7 @@ class ReplyParser:
             return ReplyMeaning.bare(Act.UNINFORMATIVE, f"it is not about the causes ({share:.2f})", clean)
         weights = {}
         for c in causes:
-            weights[c] = 0.0 if c in denied else float(np.mean([self._with_requests(r, c, causes) for r in used]))
+            weights[c] = 0.0 if c in denied else sum(self._with_requests(r, c, causes) for r in used)
         total = sum(weights.values())
         ranked = sorted(weights.values(), reverse=True)
         if total <= 0 or len(ranked) > 1 and (ranked[0] - ranked[1]) / total < _MIN_LEAD:
@@ -256,6 +265,7 @@ class ReplyParser:
         for family in self.vocabulary.families.values():
             if cause in family.causes:
                 mine = family.causes[cause].repair
-                for repair, asked in reading.request.items():
-                    value += asked * (_REQUESTED if repair == mine else (1.0 - _REQUESTED) / max(1, len(causes) - 1))
+                others = (1.0 - _REQUESTED) / max(1, len(causes) - 1)
+                value += sum(asked * (_REQUESTED if repair == mine else others)
+                             for repair, asked in reading.request.items())
         return value

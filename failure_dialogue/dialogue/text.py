@@ -13,8 +13,8 @@ _QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "`": "'", "“": '"'
 _NO_APOSTROPHE = re.compile(r"\b(is|are|was|were|do|does|did|ca|wo|would|could|should|has|have|had)nt\b")
 
 
-def clean_text(raw: str | bytes | None) -> str:
-    """Lower-case text without control characters, markup or runs of space; never fails on any input.
+def readable(raw: str | bytes | None) -> str:
+    """The text as it came, without control characters, markup or runs of space; never fails on any input.
 
     Bytes are read as UTF-8; what is not UTF-8, and lone surrogates, are dropped.
     """
@@ -24,8 +24,12 @@ def clean_text(raw: str | bytes | None) -> str:
     text = unicodedata.normalize("NFKC", text.translate(_QUOTES))
     text = "".join(" " if c.isspace() else c for c in text
                    if c.isspace() or (unicodedata.category(c)[0] != "C" and c != "\ufffd"))
-    text = " ".join(_TAG.sub(" ", text).lower().split())
-    return _NO_APOSTROPHE.sub(r"\1n't", text)
+    return " ".join(_TAG.sub(" ", text).split())
+
+
+def clean_text(raw: str | bytes | None) -> str:
+    """readable() in lower case and with its apostrophes, as the rules and the model read it."""
+    return _NO_APOSTROPHE.sub(r"\1n't", readable(raw).lower())
 
 
 _SPLIT = re.compile(
@@ -49,13 +53,16 @@ def clauses(text: str) -> list[str]:
 
 _CORRECTION = re.compile(
     r"[\s,.;:!?()\u2013\u2014\u2026-]+(?:(?:oh|hm+|um+|uh+|er+|well|but|or|and)[\s,.]+)*"
-    r"(?:no+[\s,.!-]+(?:wait|sorry|actually|hang on|hold on|scratch that|i mean|i meant|rather|not that|correction"
+    r"(?:no+[\s,.!-]+(?:wait|sorry|actually|hang on|hold on|scratch that|i mean|i meant|rather|not that"
+    r"|correction"
     r"|that's (?:not it|wrong))"
     r"|(?:wait|sorry|hang on|hold on)[\s,.!-]+(?:no|i mean|i meant|actually|not that)\b"
-    r"|scratch that|strike that|forget that|correction|on second thoughts?|i take (?:that|it) back|or rather|make that"
+    r"|scratch that|strike that|forget that|correction|on second thoughts?|i take (?:that|it) back|or rather"
+    r"|make that"
     r"|my mistake|my bad|i was wrong|come to think of it|i meant(?: to say)?|i mean|(?:but |or )?actually"
     r"|(?<=[,.;!?\u2013\u2014\u2026] )(?:wait|sorry|no)(?=[\s]*[,.;!?\u2013\u2014\u2026]))"
-    r"(?=[\s,.;:!?()\u2013\u2014\u2026-])[\s,.;:!?()\u2013\u2014\u2026-]*(?:(?:no|sorry|actually|i mean)[\s,.]+)*")
+    r"(?=[\s,.;:!?()\u2013\u2014\u2026-])[\s,.;:!?()\u2013\u2014\u2026-]*(?:(?:no|sorry|actually"
+    r"|i mean)[\s,.]+)*")
 
 
 def versions(text: str) -> list[str]:
