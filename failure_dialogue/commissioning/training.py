@@ -22,6 +22,8 @@ from failure_dialogue.telemetry import EFFORT_FEATURES, MOTION_FEATURES
 
 FOLDS = 5
 SEED = 0
+#: Principal components that a boosted camera head works on.
+COMPONENTS = 64
 
 #: Feature groups that a force candidate may use. The first needs no wrench axis but fz.
 _LOADS = ("load_slip_log", "load_peak_log", "load_early_log")
@@ -148,24 +150,17 @@ def force_candidates(finger_effort: bool) -> tuple[Candidate, ...]:
 
 
 def camera_candidates() -> tuple[Candidate, ...]:
-    """Heads on the backbone's features: all are cut to principal components first."""
+    """Heads on the backbone's features: strongly held back, as there are more features than episodes."""
 
-    def linear(components: int, c: float) -> Callable[[], ClassifierMixin]:
-        return lambda: make_pipeline(
-            StandardScaler(),
-            PCA(components, random_state=SEED),
-            StandardScaler(),
-            LogisticRegression(C=c, max_iter=2000),
-        )
+    def linear(c: float) -> Callable[[], ClassifierMixin]:
+        return lambda: make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=2000))
 
     def boosted(components: int) -> Callable[[], ClassifierMixin]:
         return lambda: make_pipeline(StandardScaler(), PCA(components, random_state=SEED), _boosted())
 
     return (
-        Candidate("linear_64", (), linear(64, 0.01)),
-        Candidate("linear_200", (), linear(200, 0.003)),
-        Candidate("linear_400", (), linear(400, 0.001)),
-        Candidate("boosted_64", (), boosted(64)),
+        *(Candidate(f"linear_{c:g}", (), linear(c)) for c in (1e-6, 1e-5, 1e-4, 1e-3)),
+        Candidate(f"boosted_{COMPONENTS}", (), boosted(COMPONENTS)),
     )
 
 
@@ -239,7 +234,15 @@ def choose_force(
 
 
 def choose_camera(candidates: Sequence[Candidate], train: Table) -> tuple[Candidate, dict]:
-    """The candidate with the best accuracy over folds by initial scene, and the figures of all."""
+    """The candidate with the best accuracy over folds by initial scene, and the figures of all.
+
+    SplitError when there are fewer than twice as many episodes as the heads have components.
+    """
+    if len(train.truth) < 2 * COMPONENTS:
+        raise SplitError(
+            f"{len(train.truth)} training episodes are too few for a camera head of {COMPONENTS} components; "
+            f"generate at least {2 * COMPONENTS}"
+        )
     figures = {c.name: {"layouts": grouped(c, train, train.layouts)["share"]} for c in candidates}
     return max(candidates, key=lambda c: figures[c.name]["layouts"]), figures
 

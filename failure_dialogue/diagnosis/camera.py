@@ -17,9 +17,12 @@ from failure_dialogue.evidence import Evidence, Frame
 FRAMES = 8
 #: Fewer than this show no motion.
 MIN_FRAMES = 4
-#: Side of the images the backbone takes (pixels), and the share of the frame that the centre crop keeps.
+#: Side of the images the backbone takes (pixels), and of the square round what moves (share of the frame).
 IMAGE_SIDE = 224
-CROP_SHARE = 0.5
+CROP_SHARE = 0.4
+#: What moves is looked for on this many cells each way, among this share of them.
+_CELLS = 64
+_MOVING_SHARE = 0.05
 
 
 def choose_frames(evidence: Evidence) -> tuple[Frame, ...]:
@@ -45,19 +48,43 @@ def choose_frames(evidence: Evidence) -> tuple[Frame, ...]:
     return tuple(frames[int(np.abs(stamps - t).argmin())] for t in wanted)
 
 
+def moving_place(images_rgb: Sequence[np.ndarray]) -> tuple[float, float]:
+    """(row, column) of the lower end of what moves, as shares of the height and width of the images.
+
+    Of the cells whose brightness varies most over time, the lowest: an arm that grasps from above ends in
+    its hand and in what it holds.
+    """
+    grey = [cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in images_rgb]
+    small = np.stack([cv2.resize(image, (_CELLS, _CELLS), interpolation=cv2.INTER_AREA) for image in grey])
+    # Exposure differs from frame to frame, and a shaking camera moves every edge a little: neither counts.
+    levels = small / small.mean(axis=(1, 2), keepdims=True).clip(1e-3)
+    change = cv2.GaussianBlur(levels.std(axis=0), (0, 0), 1.5)
+    rows, columns = np.nonzero(change >= np.quantile(change, 1 - _MOVING_SHARE))
+    lowest = rows >= np.quantile(rows, 0.8)
+    return (float(rows[lowest].mean()) + 0.5) / _CELLS, (float(columns[lowest].mean()) + 0.5) / _CELLS
+
+
 def views(frames: Sequence[Frame]) -> np.ndarray:
-    """(2 n, 224, 224, 3) uint8: the n whole frames, then their n centre crops."""
-    whole: list[np.ndarray] = []
-    crops: list[np.ndarray] = []
-    for frame in frames:
-        image = frame.image_rgb
-        height, width = (round(CROP_SHARE * side) for side in image.shape[:2])
-        top, left = (image.shape[0] - height) // 2, (image.shape[1] - width) // 2
-        for kept, part in ((whole, image), (crops, image[top : top + height, left : left + width])):
-            kept.append(
-                cv2.resize(np.ascontiguousarray(part), (IMAGE_SIDE, IMAGE_SIDE), interpolation=cv2.INTER_AREA)
-            )
-    return np.stack(whole + crops)
+    """(2 n, 224, 224, 3) uint8: the n whole frames, then of each the square round moving_place().
+
+    EvidenceError when the frames differ in size.
+    """
+    images = [frame.image_rgb for frame in frames]
+    if len({image.shape for image in images}) != 1:
+        raise EvidenceError("the camera frames differ in size; record with one resolution")
+    height, width = images[0].shape[:2]
+    side = round(CROP_SHARE * min(height, width))
+    row, column = moving_place(images)
+    top = int(np.clip(round(row * height - side / 2), 0, height - side))
+    left = int(np.clip(round(column * width - side / 2), 0, width - side))
+    crops = [image[top : top + side, left : left + side] for image in images]
+    size = (IMAGE_SIDE, IMAGE_SIDE)
+    return np.stack(
+        [
+            cv2.resize(np.ascontiguousarray(image), size, interpolation=cv2.INTER_LINEAR)
+            for image in images + crops
+        ]
+    )
 
 
 def clip_features(embeddings: np.ndarray) -> np.ndarray:

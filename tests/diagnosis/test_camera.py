@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from failure_dialogue.diagnosis.camera import CameraDiagnoser, choose_frames, views
+from failure_dialogue.diagnosis.camera import CameraDiagnoser, choose_frames, moving_place, views
 from failure_dialogue.diagnosis.load import load_diagnosers
 from failure_dialogue.errors import ModelError
 from failure_dialogue.evidence import Frame
@@ -26,12 +26,43 @@ def test_eight_frames_are_taken_evenly_from_closing_to_the_end():
     assert np.ptp(np.diff(stamps)) < 0.11
 
 
-def test_a_frame_of_any_size_becomes_a_whole_view_and_a_centre_crop():
-    image = np.zeros((480, 640, 3), np.uint8)
-    image[200:280, 280:360] = 255
-    whole, crop = views((Frame(0.0, image),))
-    assert whole.shape == crop.shape == (224, 224, 3)
-    assert crop.mean() == pytest.approx(4 * whole.mean(), rel=0.1)
+def moving_square(height, width, n=8):
+    """A grey noisy scene in which a dark arm with a bright hand at its lower end rises by 15 %."""
+    rng = np.random.default_rng(0)
+    frames = []
+    for i in range(n):
+        image = np.full((height, width, 3), 120, np.uint8)
+        hand = round(height * (0.7 - 0.15 * i / n))
+        left, right = round(0.2 * width), round(0.3 * width)
+        image[:hand, left:right] = 40
+        image[hand - height // 10 : hand, left:right] = 250
+        grainy = (1.0 + 0.02 * rng.normal()) * image + rng.normal(0, 2, image.shape)
+        frames.append(Frame(float(i), np.clip(grainy, 0, 255).astype(np.uint8)))
+    return frames
+
+
+@pytest.mark.parametrize(("height", "width"), [(256, 256), (480, 640)])
+def test_the_second_view_is_the_square_round_the_hand(height, width):
+    frames = moving_square(height, width)
+    row, column = moving_place([f.image_rgb for f in frames])
+    assert column == pytest.approx(0.25, abs=0.03) and row == pytest.approx(0.65, abs=0.06)
+    pictures = views(frames)
+    assert pictures.shape == (16, 224, 224, 3)
+    # The hand fills more of the square than of the whole frame.
+    bright = (pictures > 230).mean(axis=(1, 2, 3))
+    assert (bright[8:] > 2.5 * bright[:8]).all()
+
+
+def test_what_moves_at_the_edge_still_gives_a_whole_square():
+    frames = [Frame(f.stamp_s, np.roll(f.image_rgb, 90, axis=0)) for f in moving_square(256, 256)]
+    assert views(frames).shape == (16, 224, 224, 3)
+
+
+def test_frames_of_two_sizes_give_an_abstention(camera):
+    evidence = grasp_evidence(frames=40)
+    mixed = (*evidence.frames[:-1], Frame(evidence.end_s, np.zeros((32, 32, 3), np.uint8)))
+    diagnosis = camera.diagnose(dataclasses.replace(evidence, frames=mixed))
+    assert diagnosis.abstained and "differ in size" in diagnosis.reason
 
 
 def test_it_gives_a_distribution_over_the_causes(camera):
