@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import queue
+import os
+import select
 import sys
-import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from typing import BinaryIO
 
 import click
 
@@ -120,14 +120,35 @@ def _seconds(stamp) -> float:
     return stamp.sec + stamp.nanosec * 1e-9
 
 
-def _read_lines(stream: BinaryIO, lines: queue.Queue[str | None]) -> None:
-    """Put each line on the queue, and None at the end; whatever bytes come."""
-    try:
-        for raw in iter(lambda: stream.readline(20_000), b""):
-            lines.put(short_text(readable(raw)))
-    except (OSError, ValueError):  # the terminal went away
-        pass
-    lines.put(None)
+class LineReader:
+    """Lines from a terminal, pipe or file without ever waiting for one.
+
+    A thread that reads would still hold the stream when Python ends, which aborts the process.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._rest = b""
+        self._lines: deque[str] = deque()
+        self._ended = False
+
+    def ended(self) -> bool:
+        """True when no line will come any more."""
+        return self._ended and not self._lines
+
+    def next_line(self) -> str | None:
+        """The next line that was typed, whatever its bytes; None when none is there yet."""
+        while not (self._lines or self._ended) and select.select([self._descriptor], [], [], 0.0)[0]:
+            try:
+                data = os.read(self._descriptor, 65_536)
+            except OSError:  # the terminal went away
+                data = b""
+            self._ended = not data
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            if self._ended or len(self._rest) > 65_536:  # a last line without its end, or one without any
+                lines, self._rest = [*lines, self._rest], b""
+            self._lines.extend(short_text(readable(line)) for line in lines)
+        return self._lines.popleft() if self._lines else None
 
 
 @click.command("talk")
@@ -153,7 +174,7 @@ def command(name: str, patience: float) -> int:
     click.echo(f"Waiting for questions{where}; Ctrl-C leaves.", err=True)
     rclpy.init()
     try:
-        return _Client(name, patience, sys.stdin.isatty()).run(sys.stdin.buffer)
+        return _Client(name, patience, sys.stdin.isatty()).run(LineReader(sys.stdin.fileno()))
     except (KeyboardInterrupt, ExternalShutdownException):
         return 0
     finally:
@@ -187,28 +208,24 @@ class _Client:
             qos = EXCHANGE_QOS if topic in (topics.QUESTION, topics.REPLY_MEANING) else EVENT_QOS
             self._node.create_subscription(kind, topic, callback, qos)
 
-    def run(self, stream: BinaryIO) -> int:
+    def run(self, lines: LineReader) -> int:
         """Show and send until the input ends; the exit status."""
-        lines: queue.Queue[str | None] = queue.Queue()
         self._spin_for(SETTLE_S)
         self._transcript.live()
-        threading.Thread(target=_read_lines, args=(stream, lines), name="typed", daemon=True).start()
-        while self._rclpy.ok():
-            self._rclpy.spin_once(self._node, timeout_sec=0.1)
-            try:
-                line = lines.get_nowait()
-            except queue.Empty:
-                continue
+        while self._rclpy.ok() and not lines.ended():
+            line = lines.next_line()
             if line is None:
-                return 0
-            if line and not self._send(line):
+                self._rclpy.spin_once(self._node, timeout_sec=0.1)
+            elif line and not self._send(line):
                 return 1
         return 0
 
     def _send(self, line: str) -> bool:
         """Send one reply; False when it is from a script and nothing was there to take it."""
         if is_stop(line):
-            self._spin_until(lambda: self._stops.get_subscription_count() > 0, 1.0)
+            # To the robot itself first; the dialogue passes it on as well, should this way be blocked.
+            if not self._spin_until(lambda: self._stops.get_subscription_count() > 0, DELIVERY_LIMIT_S):
+                click.echo("no robot listens for stop here; use its own stop button", err=True)
             self._stops.publish(self._msg.Stop(who=self._name, reason=line[:200]))
         elif not (self._from_terminal or self._spin_until(self._asked, self._patience)):
             click.echo(f"no question came within {self._patience:g} s; {line!r} was not sent", err=True)
