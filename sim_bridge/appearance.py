@@ -13,10 +13,10 @@ from sim_bridge.camera import CAMERA
 
 #: LIBERO's images that can lie under the objects; the first is the one LIBERO uses in these scenes.
 SURFACES = (
-    "light-gray-floor-tile", "brown_ceramic_tile", "ceramic", "dapper_gray_floor", "dark_floor_texture",
-    "gray_ceramic_tile", "gray_floor", "grigia_caldera_porcelain_floor", "kona_gotham", "light_floor",
-    "marble_floor", "martin_novak_wood_table", "meeka-beige-plaster", "rustic_floor",
-    "seamless_wood_planks_floor", "table_light_wood", "white_marble_floor",
+    "light-gray-floor-tile", "brown_ceramic_tile", "ceramic", "dapper_gray_floor", "gray_ceramic_tile",
+    "gray_floor", "kona_gotham", "light_floor", "marble_floor", "martin_novak_wood_table",
+    "meeka-beige-plaster", "rustic_floor", "seamless_wood_planks_floor", "table_light_wood",
+    "white_marble_floor",
 )
 #: The scene cache holds each of them as a texture of this prefix and name.
 SURFACE_PREFIX = "surface_"
@@ -87,7 +87,8 @@ class Appearance:
         mujoco.mju_mulQuat(model.cam_quat[camera], turn, original.camera_quat)
         role = mujoco.mjtTextureRole.mjTEXROLE_RGB
         model.mat_texid[original.surface_material, role] = self._texture_id(model, original)
-        for now, own in zip(_lights(model) + _headlight(model), original.lights + original.headlight):
+        owns = original.lights + original.headlight
+        for now, own in zip(_lights(model) + _headlight(model), owns, strict=True):
             now[...] = own * self.light
 
     def _texture_id(self, model: mujoco.MjModel, original: Look) -> int:

@@ -21,9 +21,10 @@ STILL_SIZE = (640, 480)
 class CameraNoise:
     """How bad the camera is, in grey levels of 0 to 255 where no unit stands.
 
-    A pixel of level I gets normal noise of variance shot * I + read^2, the usual normal approximation of photon
-    and readout noise (Foi et al. 2008, IEEE TIP 17(10), Eq. 3). Each frame is scaled by 1 + exposure * N(0, 1),
-    cut at three deviations, and shifted as a whole by U(0, shake_px) pixels in a random direction.
+    A pixel of level I gets normal noise of variance shot * I + read^2, the usual normal approximation of
+    photon and readout noise (Foi et al. 2008, IEEE Transactions on Image Processing 17(10)). Each frame is
+    scaled by 1 + exposure * N(0, 1), cut at three deviations, and shifted as a whole by U(0, shake_px) pixels
+    in a random direction.
     """
 
     shot: float = 0.03
@@ -48,9 +49,9 @@ class Draw:
 class SceneCamera:
     """LIBERO's agentview camera with noise from one seed.
 
-    The k-th frame's noise depends on (seed, k) alone, and the k-th still's likewise: stills do not disturb the
-    frames. Opens its picture buffer at the first picture, in the thread that takes it; use and close it there.
-    Changes of the model's camera show once `data` has been through mj_forward or mj_step.
+    The k-th frame's noise depends on (seed, k) alone, and the k-th still's likewise: stills do not disturb
+    the frames. Opens its picture buffer at the first picture, in the thread that takes it; use and close it
+    there. Changes of the model's camera show once `data` has been through mj_forward or mj_step.
     """
 
     def __init__(self, model: mujoco.MjModel, seed: int, noise: CameraNoise = CameraNoise()):
@@ -72,17 +73,18 @@ class SceneCamera:
         """The next still: (480, 640, 3) uint8 RGB, top row first."""
         return self._take(data, STILL_SIZE, still=True)
 
-    def geom_ids(self, data: mujoco.MjData, width: int = FRAME_SIZE[0], height: int = FRAME_SIZE[1]) -> np.ndarray:
-        """(height, width) int32: which geom each pixel shows, -1 for none. Ground truth, without noise or shake."""
+    def geom_ids(self, data: mujoco.MjData, width: int = FRAME_SIZE[0],
+                 height: int = FRAME_SIZE[1]) -> np.ndarray:
+        """(height, width) int32: the geom each pixel shows, -1 for none. Ground truth: no noise, no shake."""
         return self._buffer().draw(data, self._camera, width, height, segment=True)
 
     def intrinsics(self, width: int, height: int) -> np.ndarray:
-        """K (3, 3) in pixels, for pictures of this size; whole numbers are pixel centres, as in OpenCV and ROS."""
+        """K (3, 3) in pixels for pictures of this size; pixel centres are whole numbers, as in OpenCV."""
         focal = 0.5 * height / math.tan(0.5 * math.radians(self._model.cam_fovy[self._camera]))
         return np.array([[focal, 0.0, 0.5 * (width - 1)], [0.0, focal, 0.5 * (height - 1)], [0.0, 0.0, 1.0]])
 
     def extrinsics(self, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
-        """R (3, 3) and t (3,) in metres with p_world = R p_optical + t; optical x right, y down, z forward."""
+        """R (3, 3), t (3,) in metres with p_world = R p_optical + t; optical x right, y down, z forward."""
         # MuJoCo's camera looks along its -z with y up.
         rotation = data.cam_xmat[self._camera].reshape(3, 3) * np.array([1.0, -1.0, -1.0])
         return rotation, data.cam_xpos[self._camera].copy()
@@ -119,5 +121,6 @@ def _spoil(picture: np.ndarray, noise: CameraNoise, exposure: float, shift: tupl
         return picture
     level = picture.astype(np.float32) * np.float32(exposure)
     if noise.shot or noise.read:
-        level += np.sqrt(noise.shot * level + noise.read**2) * rng.standard_normal(level.shape, dtype=np.float32)
+        deviation = np.sqrt(noise.shot * level + noise.read**2)
+        level += deviation * rng.standard_normal(level.shape, dtype=np.float32)
     return np.clip(level + 0.5, 0.0, 255.0).astype(np.uint8)

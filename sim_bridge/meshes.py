@@ -106,23 +106,23 @@ def decimated_obj(file: str, faces: int) -> str | None:
     whole = ((joined[:, 0] != joined[:, 1]) & (joined[:, 1] != joined[:, 2]) & (joined[:, 0] != joined[:, 2]))
     points, kept = fast_simplification.simplify(welded.astype(np.float32), joined[whole].astype(np.int32),
                                                 target_count=faces, agg=5)
-    lines = ["v %.6f %.6f %.6f" % tuple(point) for point in points]
+    lines = [f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in points]
     if uv is None:
-        lines += ["f %d %d %d" % tuple(face + 1) for face in kept]
+        lines += [f"f {a + 1} {b + 1} {c + 1}" for a, b, c in kept]
     else:
         corners = _carry_uv(points[kept], vertices[triangles], uv[uv_triangles])
         # OBJ counts v from the bottom of the image, MuJoCo from its top.
-        lines += ["vt %.6f %.6f" % (u, 1.0 - v) for u, v in corners.reshape(-1, 2)]
-        lines += ["f " + " ".join(f"{vertex + 1}/{3 * row + corner + 1}" for corner, vertex in enumerate(face))
-                  for row, face in enumerate(kept)]
+        lines += [f"vt {u:.6f} {1.0 - v:.6f}" for u, v in corners.reshape(-1, 2)]
+        lines += [f"f {a + 1}/{k + 1} {b + 1}/{k + 2} {c + 1}/{k + 3}"
+                  for k, (a, b, c) in zip(range(0, 3 * len(kept), 3), kept, strict=True)]
     return "\n".join(lines) + "\n"
 
 
 def _read(file: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Vertices (n, 3), faces (m, 3), texture coordinates (k, 2) and their faces (m, 3), by MuJoCo's own reader."""
+    """Vertices (n, 3), faces (m, 3), image coordinates (k, 2) and their faces (m, 3), as read by MuJoCo."""
     spec = mujoco.MjSpec()
     spec.add_mesh(name="mesh", file=file, inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL)
-    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname="mesh", contype=0, conaffinity=0, mass=1)
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname="mesh", contype=0, conaffinity=0)
     model = spec.compile()
     # The compiler moves a mesh to its centre and principal axes; undo that.
     rotation = np.zeros(9)
@@ -136,8 +136,8 @@ def _read(file: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndar
 def _carry_uv(new: np.ndarray, old: np.ndarray, old_uv: np.ndarray) -> np.ndarray:
     """Texture coordinates (n, 3, 2) for new triangles (n, 3, 3), from old ones (m, 3, 3) with uv (m, 3, 2).
 
-    Each new triangle takes the affine map of the nearest old triangle that faces the same way (the two sides of
-    a thin wall lie close together but are different parts of the image), so no triangle spans two parts.
+    Each new triangle takes the affine map of the nearest old triangle that faces the same way (the two sides
+    of a thin wall lie close together but are different parts of the image), so no triangle spans two parts.
     """
     normals = _normals(old)
     _, near = cKDTree(old.mean(axis=1)).query(new.mean(axis=1), k=min(16, len(old)))

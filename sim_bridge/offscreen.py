@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import weakref
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -24,8 +25,8 @@ class Offscreen:
     """A picture buffer of at most `width` x `height` pixels in which a model is drawn.
 
     Use it in the thread that made it: an OpenGL context belongs to one thread. It shows the geoms that LIBERO
-    means to be seen (groups 1 and 2), no sites. One buffer serves all smaller sizes, as the model's meshes and
-    textures are copied into each.
+    means to be seen (groups 1 and 2), no sites. One buffer serves all smaller sizes, for each holds a copy of
+    the model's meshes and textures.
     """
 
     def __init__(self, model: mujoco.MjModel, width: int, height: int):
@@ -46,8 +47,9 @@ class Offscreen:
         # Freed before the library's own exit handler ends the display, or it complains.
         _OPEN.add(self)
 
-    def draw(self, data: mujoco.MjData, camera: int, width: int, height: int, segment: bool = False) -> np.ndarray:
-        """(height, width, 3) uint8 RGB, top row first; with `segment` (height, width) int32 geom ids, -1 for none."""
+    def draw(self, data: mujoco.MjData, camera: int, width: int, height: int,
+             segment: bool = False) -> np.ndarray:
+        """(height, width, 3) uint8 RGB, top row first; with `segment` (height, width) geom ids, or -1."""
         if threading.get_ident() != self._thread:
             raise SceneError("a camera was made in one thread and used in another; make it where it is used")
         self._context.make_current()
@@ -90,12 +92,12 @@ def _close_all() -> None:
         offscreen.close()
 
 
-def _open_context(width: int, height: int) -> tuple[str, object]:
+def _open_context(width: int, height: int) -> tuple[str, Any]:
     """A GL context and its kind: what MUJOCO_GL names, else EGL, else OSMesa; SceneError when none opens."""
     named = os.environ.get("MUJOCO_GL", "").lower().strip()
     if named not in ("", "egl", "osmesa"):
-        raise SceneError(f"MUJOCO_GL is {named!r}; cameras render without a display: set it to egl or osmesa, "
-                         "or leave it unset")
+        raise SceneError(f"MUJOCO_GL is {named!r}; cameras render without a display: set it to egl or "
+                         "osmesa, or leave it unset")
     problems = []
     for kind in [named] if named else list(_LIBRARIES):
         if not any(_loads(library) for library in _LIBRARIES[kind]):
@@ -107,6 +109,7 @@ def _open_context(width: int, height: int) -> tuple[str, object]:
             problems.append(f"{kind}: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
             _forget_opengl()
             continue
+        os.environ["MUJOCO_GL"] = kind  # MuJoCo's own loader of OpenGL goes by it
         atexit.unregister(_close_all)
         atexit.register(_close_all)
         return kind, context

@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import sys
+import unittest.mock
 from pathlib import Path
 
 import mujoco
@@ -30,13 +31,9 @@ _FINGERS = ("gripper0_finger_joint1", "gripper0_finger_joint2")
 
 def _import_libero():
     # robosuite opens /tmp/robosuite.log on import, which fails when another user owns that file.
-    file_handler = logging.FileHandler
-    logging.FileHandler = lambda *args, **kwargs: logging.NullHandler()
-    try:
+    with unittest.mock.patch.object(logging, "FileHandler", lambda *args, **kwargs: logging.NullHandler()):
         from libero.libero import benchmark, get_libero_path
         from libero.libero.envs.env_wrapper import ControlEnv
-    finally:
-        logging.FileHandler = file_handler
     return benchmark, get_libero_path, ControlEnv
 
 
@@ -74,10 +71,11 @@ def couple_fingers(spec: mujoco.MjSpec) -> None:
 
 
 def add_surfaces(spec: mujoco.MjSpec, assets: AssetStore) -> None:
-    """Add LIBERO's floor and table images as textures, so that an Appearance can choose one without an upload."""
+    """Add LIBERO's floor and table images as textures: an Appearance then needs no upload to choose one."""
     _, get_libero_path, _ = _import_libero()
+    images = Path(get_libero_path("assets")) / "textures"
     for name in SURFACES[1:]:  # the first is in the scene already
-        image = assets.texture(str(Path(get_libero_path("assets")) / "textures" / f"{name}.png"), SURFACE_SIZE)
+        image = assets.texture(str(images / f"{name}.png"), SURFACE_SIZE)
         spec.add_texture(name=SURFACE_PREFIX + name, type=mujoco.mjtTexture.mjTEXTURE_2D, file=str(image),
                          colorspace=mujoco.mjtColorSpace.mjCOLORSPACE_SRGB)
 
@@ -95,7 +93,8 @@ def build_task(task_id: int, folder: Path, assets: AssetStore) -> dict:
     model.vis.quality.offsamples = 0
     mujoco.mj_saveModel(model, str(folder / "scene.mjb"))
     # Absolute paths in LIBERO's MJCF; relative ones survive the move to the entry's final place.
-    (folder / "scene.xml").write_text(spec.to_xml().replace(str(assets.folder), "../assets"), encoding="utf-8")
+    xml = spec.to_xml().replace(str(assets.folder), "../assets")
+    (folder / "scene.xml").write_text(xml, encoding="utf-8")
     np.save(folder / "init_states.npy", states, allow_pickle=False)
     (folder / "scene.json").write_text(json.dumps(facts, indent=2), encoding="utf-8")
     own = {path.name: _entry(path) for path in sorted(folder.iterdir())}
@@ -110,7 +109,7 @@ def _entry(path: Path) -> dict:
 
 
 def main(arguments: list[str]) -> None:
-    """Arguments: folder for new entries, folder of shared assets, task ids. One JSON line a task on stdout."""
+    """Arguments: folder for new entries, folder of shared assets, task ids. Prints a JSON line a task."""
     building, assets = Path(arguments[0]), AssetStore(Path(arguments[1]))
     report = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     with contextlib.redirect_stdout(sys.stderr):

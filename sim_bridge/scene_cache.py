@@ -1,4 +1,4 @@
-"""The LIBERO-Object scenes, built once per machine into the user's cache and loaded from there in plain MuJoCo."""
+"""The LIBERO-Object scenes, built once per machine, loaded in plain MuJoCo."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import mujoco
 
 #: Raise when what scene_build writes changes, so that older caches are not used.
-FORMAT = 3
+FORMAT = 4
 TASKS = range(10)
 
 _INDEX = "index.json"
@@ -46,9 +46,9 @@ class CachedScene:
 
     `model` is a fresh MjModel, the caller's own. `init_states` is (50, nq): joint positions only, in the
     model's order; LIBERO starts the objects up to 5 cm in the air and at rest, so settle them first. `target`
-    and `container` are plain names ('alphabet_soup', 'basket'); `objects` maps the plain name of every movable
-    object, those two included, to its body's name in the model. `xml` is the same scene as MJCF, for changes
-    with mujoco.MjSpec.
+    and `container` are plain names ('alphabet_soup', 'basket'); `objects` maps the plain name of every
+    movable object, those two included, to its body's name in the model. `xml` is the same scene as MJCF, for
+    changes with mujoco.MjSpec.
     """
 
     task_id: int
@@ -92,7 +92,7 @@ def ensure_scenes(progress: Callable[[str], None] | None = None, tasks: Iterable
 
 
 def load_scene(task: int | str) -> CachedScene:
-    """The scene of a task, given by its number, its LIBERO name or its target ('alphabet_soup').
+    """The scene of a task, given by its number (3 or "3"), its LIBERO name or its target ('alphabet_soup').
 
     A scene that is not in the cache, or damaged there, is built first. SceneError lists the known tasks.
     """
@@ -122,8 +122,10 @@ def known_tasks() -> dict[int, tuple[str, str]]:
 
 
 def _task_id(task: int | str) -> int:
+    if isinstance(task, str) and task.isdecimal():
+        task = int(task)
     if isinstance(task, int) and task in TASKS:
-        return int(task)
+        return task
     known = known_tasks()
     for task_id, names in known.items():
         if task in names:
@@ -160,9 +162,9 @@ def _damage(folder: Path, contents: bool = False) -> str | None:
             path = folder / name
             if path.stat().st_size != entry["bytes"]:
                 return f"{path} has {path.stat().st_size} bytes, {entry['bytes']} were written"
-            if contents and not name.startswith("../"):
-                if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
-                    return f"the contents of {path} have changed"
+            read = contents and not name.startswith("../")
+            if read and hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
+                return f"the contents of {path} have changed"
     except FileNotFoundError as error:
         return f"{error.filename} is missing"
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -198,12 +200,14 @@ def _build(root: Path, tasks: list[int], say: Callable[[str], None]) -> None:
         command = [sys.executable, "-m", "sim_bridge.scene_build", building, str(root / "assets"),
                    *(str(task) for task in tasks)]
         here = str(Path(__file__).resolve().parent.parent)
-        # glx keeps robosuite from opening an EGL display, which a build does not need.
-        environment = dict(os.environ, MUJOCO_GL="glx", PYTHONPATH=os.pathsep.join(
+        # glx keeps robosuite from opening an EGL display, which a build does not need; matplotlib, which
+        # LIBERO imports, would write into the user's home.
+        environment = dict(os.environ, MUJOCO_GL="glx", MPLCONFIGDIR=building, PYTHONPATH=os.pathsep.join(
             filter(None, [here, os.environ.get("PYTHONPATH")])))
         say(f"building {len(tasks)} of LIBERO's scenes in {root}")
         started = time.monotonic()
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
+        assert child.stdout is not None
         try:
             for count in range(1, len(tasks) + 1):
                 watchdog = threading.Timer(_TASK_TIMEOUT_S, child.kill)
