@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import resource
 import signal
 import sys
 import threading
@@ -378,6 +379,7 @@ class BridgeNode(DialogueNode):
         rates, self.counts = self.counts, dict.fromkeys(self.counts, 0)
         values = {f"{k} per second": str(v) for k, v in rates.items()}
         values |= {"real-time factor": f"{self.loop.measured_factor:.2f}", "mode": self.loop.mode.value,
+                   "peak memory MB": f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}",
                    "heartbeats lost in motion": str(self.loop.lost_heartbeats)}
         if rates["wrench"] == 0:
             return Health(ERROR, "the physics loop stands still", values)
