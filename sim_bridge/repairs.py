@@ -45,7 +45,7 @@ class RepairCode(IntEnum):
     OUT_OF_REACH = 100
     LOST_AGAIN = 101
     TIME_LIMIT = 102
-    NOT_IN_CLOSED_LIST = 103
+    GAVE_WAY = 103
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,9 @@ def _bounded(robot: SimRobot, motion, values: dict[str, float],
             return RepairResult(False, RepairCode.TIME_LIMIT, f"the repair took longer than {limit_s:g} s; "
                                 "it was stopped where it was", None)
         yield
+    if result.failure is not None and result.failure.by == "gave way":
+        return RepairResult(False, RepairCode.GAVE_WAY, f"{result.failure.text}; it may be damaged, look at it",
+                            result)
     if result.failure is not None:
         return RepairResult(False, RepairCode.LOST_AGAIN, f"the object was lost again: {result.failure.text}",
                             result)

@@ -1,4 +1,4 @@
-"""The robot notices by itself that it lost the object: from the gripper's aperture and the load on the wrist."""
+"""The robot notices by itself that a grasp fails: from the gripper's aperture and the load on the wrist."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ LOAD_SHARE = 0.5
 
 _SETTLED = 8  # joint samples (80 ms at 100 Hz) that make the grasp's aperture
 _CONFIRM = 3  # samples in a row below the limit
+_STILL_M = 0.0004
 _LOAD_WINDOW = 20
 _CARRYING = ("lift", "relax", "hold", "transport")
 
@@ -37,7 +38,8 @@ class GraspMonitor:
 
     phase                 what is done with the sample
     rest                  averages the wrist's z force: the tare
-    close                 remembers the last aperture: the grasp
+    close                 remembers the last aperture: the grasp; fingers that had come to a stop on the object
+                          and close by 3 mm more: it gave way, noticed ("gave way")
     lift, relax, hold,    aperture 3 mm under the grasp, or fingers shut: noticed ("aperture")
     transport
     hold                  tared load under half of what the object should weigh: noticed ("load")
@@ -55,6 +57,8 @@ class GraspMonitor:
         self._closing: deque[float] = deque(maxlen=_SETTLED)
         self._loads: deque[float] = deque(maxlen=_LOAD_WINDOW)
         self._grasp_m: float | None = None
+        self._open_m = 0.0
+        self._contact_m: float | None = None
         self._below = 0
         self.noticed: Noticed | None = None
 
@@ -66,17 +70,32 @@ class GraspMonitor:
         if self.noticed is not None:
             return None
         if phase == "rest":
+            self._open_m = aperture_m
             if np.isfinite(fz_n):
                 self._rest.append(fz_n)
         elif phase == "close":
             self._closing.append(aperture_m)
+            self.noticed = self._squeezing(stamp_s, aperture_m)
         elif phase in _CARRYING:
             self.noticed = self._carrying(stamp_s, phase, aperture_m, fz_n)
         return self.noticed
 
+    def _squeezing(self, stamp_s: float, aperture_m: float) -> Noticed | None:
+        stopped = (len(self._closing) == _SETTLED and max(self._closing) - min(self._closing) < _STILL_M
+                   and aperture_m < self._open_m - APERTURE_DROP_M)
+        if self._contact_m is None and stopped:
+            self._contact_m = float(np.median(self._closing))
+        if self._contact_m is None:
+            return None
+        self._below = self._below + 1 if aperture_m < self._contact_m - APERTURE_DROP_M else 0
+        if self._below < _CONFIRM:
+            return None
+        return Noticed(stamp_s, "close", "gave way", f"while it was squeezed, the object gave way from "
+                       f"{1e3 * self._contact_m:.1f} to {1e3 * aperture_m:.1f} mm")
+
     def _carrying(self, stamp_s: float, phase: str, aperture_m: float, fz_n: float) -> Noticed | None:
         if self._grasp_m is None and self._closing:
-            self._grasp_m = float(np.median(self._closing))
+            self._grasp_m, self._below = float(np.median(self._closing)), 0
         if self._grasp_m is not None:
             limit = max(EMPTY_APERTURE_M, self._grasp_m - APERTURE_DROP_M)
             self._below = self._below + 1 if aperture_m < limit else 0
