@@ -62,7 +62,7 @@ class EpisodeRunner:
             "seed": seed, "cause": cause, "severity": truth.severity, "object": robot.target.name, "task": task,
             "scene": f"libero_object/{task}", "init_state": scenario.init_state,
             "margin": round(scenario.margin(robot.target.setpoint_n), 4), "outcome": _outcome(attempt, truth.success),
-            "where": _where(attempt, truth.rise_m), "rise_m": round(truth.rise_m, 4), "damaged": truth.damaged,
+            "where": where_failed(attempt, truth.rise_m), "rise_m": round(truth.rise_m, 4), "damaged": truth.damaged,
             "moved": list(truth.moved), "noticed_stage": attempt.failure.phase if attempt.failure else "",
             "noticed_by": attempt.failure.by if attempt.failure else ""}
         if facts["outcome"] != "lost":
@@ -107,7 +107,7 @@ def _outcome(attempt: AttemptResult, success: bool) -> str:
     return "false_alarm" if success else "lost"
 
 
-def _where(attempt: AttemptResult, rise_m: float) -> str:
+def where_failed(attempt: AttemptResult, rise_m: float) -> str:
     """Where it failed: table (never lifted by 1 cm), lift, transport; '' when it did not."""
     if attempt.failure is None:
         return ""

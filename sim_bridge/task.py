@@ -37,8 +37,10 @@ _PRELOADED_LIFT_M, _LIFT_M = 0.04, 0.20
 _CLOSE_S, _FORCE_RISE_N_S = 0.75, 45.0
 _RELEASE_CLEARANCE_M = 0.02
 _HAND_ABOVE_WALL_M = 0.035
-#: The workspace on the table in which an object can be grasped: low and high (x, y) in m.
-WORKSPACE_M = (np.array([-0.35, -0.45]), np.array([0.35, 0.45]))
+#: Horizontal distance from the arm's base within which it grasps from the table (m), and the highest an
+#: object may lie (its lowest point, m).
+REACH_M = (0.30, 0.82)
+_HIGHEST_SUPPORT_M = 0.08
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,11 @@ def _rotated(start: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def graspable(robot: SimRobot) -> bool:
-    """The target lies in the workspace and not in the container already."""
-    middle = robot.world.target_centre_of_mass()[:2]
-    low, high = WORKSPACE_M
-    return bool((middle > low).all() and (middle < high).all()) and not robot.world.target_in_container()
+    """The target lies on the table within reach, and not in the container already."""
+    world = robot.world
+    distance = float(np.linalg.norm(world.target_centre_of_mass()[:2] - world.base_position()[:2]))
+    lies = float(world.target_corners()[:, 2].min()) < _HIGHEST_SUPPORT_M
+    return REACH_M[0] < distance < REACH_M[1] and lies and not world.target_in_container()
 
 
 def attempt(robot: SimRobot) -> Generator[None, None, AttemptResult]:

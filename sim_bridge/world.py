@@ -175,6 +175,10 @@ class World:
         corners = self._corners(self._container_geoms)
         return corners.min(axis=0), corners.max(axis=0)
 
+    def base_position(self) -> np.ndarray:
+        """(3,) m, the foot of the arm."""
+        return self.data.xpos[self.model.body("robot0_link0").id].copy()
+
     def target_in_container(self) -> bool:
         """The middle of the target is within the container's walls."""
         corners = self.target_corners()
