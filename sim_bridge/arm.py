@@ -1,4 +1,4 @@
-"""The arm's own controller: operational-space impedance, and a gripper limited in force, at the physics rate."""
+"""The arm's own controller: operational-space impedance and a force-limited gripper, at the physics rate."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Episode:
 
     @property
     def lost(self) -> bool:
-        """A failure as a data set keeps it: the robot noticed it, and the object is not where it should be."""
+        """A failure as a data set keeps it: the robot noticed it, and the object is not in place."""
         return self.facts["outcome"] == "lost"
 
 
@@ -43,7 +43,7 @@ class EpisodeRunner:
         self._cameras: dict[int, tuple[SceneCamera, Look, mujoco.MjData]] = {}
 
     def run(self, seed: int, cause: str | None, task: int, frames: int) -> Episode:
-        """frames: number of camera frames, evenly over closing to the end; evidence is cut for failures only."""
+        """frames: number of camera frames, evenly from closing to the end; evidence for failures only."""
         robot = self.robot
         info = robot.reset(seed, task, cause)
         buffer = RollingBuffer()
@@ -56,16 +56,21 @@ class EpisodeRunner:
                 buffer.add_joints(sample.stamp_s, JOINT_NAMES, joints.position.tolist(),
                                   joints.velocity.tolist(), joints.effort.tolist())
 
-        attempt = robot.run(robot.attempt(), keep, lambda data, stamp: snapshots.append((stamp, data.qpos.copy())))
+        def snap(data: mujoco.MjData, stamp: float) -> None:
+            snapshots.append((stamp, data.qpos.copy()))
+
+        attempt = robot.run(robot.attempt(), keep, snap)
         truth, scenario = robot.truth(), robot.scenario
         facts = {
-            "seed": seed, "cause": cause, "severity": truth.severity, "object": robot.target.name, "task": task,
+            "seed": seed, "cause": cause, "severity": truth.severity,
+            "object": robot.target.name, "task": task,
             "scene": f"libero_object/{task}", "init_state": scenario.init_state,
-            "margin": round(scenario.margin(robot.target.setpoint_n), 4), "outcome": _outcome(attempt, truth.success),
-            "where": where_failed(attempt, truth.rise_m), "rise_m": round(truth.rise_m, 4), "damaged": truth.damaged,
+            "margin": round(scenario.margin(robot.target.setpoint_n), 4),
+            "outcome": _outcome(attempt, truth.success), "where": where_failed(attempt, truth.rise_m),
+            "rise_m": round(truth.rise_m, 4), "damaged": truth.damaged,
             "moved": list(truth.moved), "noticed_stage": attempt.failure.phase if attempt.failure else "",
             "noticed_by": attempt.failure.by if attempt.failure else ""}
-        if facts["outcome"] != "lost":
+        if facts["outcome"] != "lost" or attempt.failure is None:
             return Episode(attempt, facts, None)
         starts = {p.name: p.start_s for p in attempt.phases}
         pictures, look = self._pictures(seed, task, snapshots, starts["close"], attempt.end_s, frames)
@@ -83,7 +88,8 @@ class EpisodeRunner:
             return [], {}
         robot = self.robot
         if task not in self._cameras:
-            self._cameras[task] = (SceneCamera(robot.model, 0), Look.of(robot.model), mujoco.MjData(robot.model))
+            model = robot.model
+            self._cameras[task] = SceneCamera(model, 0), Look.of(model), mujoco.MjData(model)
         camera, original, drawn = self._cameras[task]
         rng = np.random.default_rng([seed, _LOOK_STREAM])
         appearance, camera_seed = Appearance.draw(rng), int(rng.integers(2**31))
@@ -100,8 +106,8 @@ class EpisodeRunner:
 
 
 def _outcome(attempt: AttemptResult, success: bool) -> str:
-    """held: done and noticed as done; lost: failed and noticed; missed: failed unnoticed; false_alarm: noticed
-    as a failure though the object lies in the basket."""
+    """held: done, and the robot says so; lost: failed, and noticed; missed: failed, unnoticed;
+    false_alarm: noticed as a failure though the object lies in the basket."""
     if attempt.failure is None:
         return "held" if success else "missed"
     return "false_alarm" if success else "lost"

@@ -60,7 +60,7 @@ def first_seed(run_seed: int, split: str) -> int:
 
 
 def candidates(run_seed: int, split: str, cause_number: int) -> Iterator[Candidate]:
-    """Candidates of one cause in one split, without end: every third seed, so that no seed serves two causes."""
+    """Candidates of one cause in one split, without end: every third seed, so no seed serves two causes."""
     seed = first_seed(run_seed, split) + cause_number
     while True:
         yield Candidate(split, STAGED_CAUSES[cause_number], seed)
@@ -128,8 +128,8 @@ def _write_manifest(out: Path, done: dict[int, dict], run_seed: int, sizes: dict
         counts[facts["cause"]][key] = counts[facts["cause"]].get(key, 0) + 1
     manifest = {
         "format": FORMAT, "family": "grasp", "robot": ROBOT, "complete": complete,
-        "command": f"failure-dialogue generate --family grasp --seed {run_seed} --frames {frames} --split-sizes "
-                   + ",".join(f"{split}={size}" for split, size in sizes.items()),
+        "command": f"failure-dialogue generate --family grasp --seed {run_seed} --frames {frames} "
+                   "--split-sizes " + ",".join(f"{split}={size}" for split, size in sizes.items()),
         "packages": {name: importlib.metadata.version(name) for name in ("mujoco", "numpy")}
         | {"python": sys.version.split()[0]},
         "seed_ranges": {split: [first_seed(run_seed, split), first_seed(run_seed, split) + _SPLIT_STRIDE - 1]
@@ -173,7 +173,7 @@ def _fill_split(pool, journal, bar, out: Path, done: dict[int, dict], run_seed: 
     running: dict = {}
     since_saved = 0
     try:
-        while any(a < b for a, b in zip(lost, wanted)):
+        while any(a < b for a, b in zip(lost, wanted, strict=True)):
             # In seed order, and never more than could still be needed of a cause.
             while len(running) < 2 * workers:
                 open_causes = [n for n in range(len(wanted))
@@ -184,16 +184,17 @@ def _fill_split(pool, journal, bar, out: Path, done: dict[int, dict], run_seed: 
                 candidate = next(sources[number])
                 tried[number] += 1
                 if tried[number] > _MOST_TRIES * wanted[number] + 20:
-                    raise ConfigError(f"split {split!r}: {tried[number] - 1} episodes with {candidate.cause} gave "
-                                      f"{lost[number]} failures of {wanted[number]}; check the objects' margins")
+                    raise ConfigError(f"split {split!r}: {tried[number] - 1} episodes with {candidate.cause} "
+                                      f"gave {lost[number]} failures of {wanted[number]}; "
+                                      "check the objects' margins")
                 if candidate.seed in done:
                     lost[number] += done[candidate.seed]["outcome"] == "lost"
                     continue
                 running[pool.submit(_work, candidate, str(out), frames)] = (number, candidate)
             finished, _ = wait(running, timeout=300, return_when=FIRST_COMPLETED)
             if running and not finished:
-                raise ConfigError(f"no episode ended within 300 s in split {split!r}; the machine is too loaded, "
-                                  "use fewer workers and start the command again: it resumes")
+                raise ConfigError(f"no episode ended within 300 s in split {split!r}; the machine is too "
+                                  "loaded, use fewer workers and start the command again: it resumes")
             for future in finished:
                 number, candidate = running.pop(future)
                 facts = future.result()
@@ -218,20 +219,22 @@ def parse_sizes(text: str) -> dict[str, int]:
     for item in filter(None, (part.strip() for part in text.split(","))):
         split, _, number = item.partition("=")
         if split not in SPLIT_SIZES or not number.isdigit():
-            raise ConfigError(f"split size {item!r} cannot be read; write for example train=2000,test=600 with "
-                              f"splits among {', '.join(SPLIT_SIZES)}")
+            raise ConfigError(f"split size {item!r} cannot be read; write for example "
+                              f"train=2000,test=600 with splits among {', '.join(SPLIT_SIZES)}")
         sizes[split] = int(number)
     return {split: sizes[split] for split in SPLIT_SIZES if sizes.get(split)}
 
 
 @click.command("generate")
 @click.option("--family", type=click.Choice(["grasp"]), default="grasp", show_default=True)
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="data set folder")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True,
+              help="data set folder")
 @click.option("--seed", "run_seed", type=click.IntRange(0, 200), default=1, show_default=True)
-@click.option("--split-sizes", default=",".join(f"{k}={v}" for k, v in SPLIT_SIZES.items()), show_default=True,
-              help="failures per split")
+@click.option("--split-sizes", default=",".join(f"{k}={v}" for k, v in SPLIT_SIZES.items()),
+              show_default=True, help="failures per split")
 @click.option("--workers", type=click.IntRange(1, 64), default=min(2, os.cpu_count() or 1), show_default=True)
-@click.option("--frames", type=click.IntRange(0, 64), default=8, show_default=True, help="camera frames an episode")
+@click.option("--frames", type=click.IntRange(0, 64), default=8, show_default=True,
+              help="camera frames an episode")
 def command(family: str, out: Path, run_seed: int, split_sizes: str, workers: int, frames: int) -> None:
     """Generate failures with their evidence; stopped half way, the same command resumes."""
     load_vocabulary().family(family)

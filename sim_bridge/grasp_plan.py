@@ -33,16 +33,15 @@ def plan_grasp(corners: np.ndarray, centre_of_mass: np.ndarray, hand_rotation: n
     corners (n, 3): corners of the object's collision boxes, world frame; centre_of_mass (3,);
     hand_rotation (3, 3): the hand pointing straight down, its x axis the opening direction.
     """
-    best_cost, best = np.inf, None
+    choices = []
     for yaw in _YAWS_RAD:
         c, s = np.cos(yaw), np.sin(yaw)
         rotation = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]]) @ hand_rotation
         along = corners @ rotation[:, 0]
         width = float(np.ptp(along))
         cost = width + _TURN_COST_M * abs(yaw)
-        if cost < best_cost:
-            best_cost, best = cost, (rotation, width, (along.max() + along.min()) / 2)
-    rotation, width, middle = best
+        choices.append((cost, rotation, width, (along.max() + along.min()) / 2))
+    _, rotation, width, middle = min(choices, key=lambda choice: choice[0])
     top, bottom = float(corners[:, 2].max()), float(corners[:, 2].min())
     # Mid-width along the opening axis; over the centre of mass along the finger plane.
     xy = middle * rotation[:2, 0] + (centre_of_mass @ rotation[:, 1]) * rotation[:2, 1]

@@ -90,5 +90,5 @@ def draw_scenario(rng: np.random.Generator, target: GraspObject, n_init_states: 
         else:
             raise ConfigError(f"cause {cause!r} cannot be staged in a grasp; use one of "
                               + ", ".join(STAGED_CAUSES))
-    return Scenario(cause, float(severity), init_state, float(grip), float(mass), float(friction), float(speed),
-                    (float(offset[0]), float(offset[1])))
+    return Scenario(cause, float(severity), init_state, float(grip), float(mass), float(friction),
+                    float(speed), (float(offset[0]), float(offset[1])))

@@ -1,12 +1,12 @@
 """The grasp repairs by physics: what each does, when it may, and how it ends.
 
-| repair | does | needs | touches | ends |
-|---|---|---|---|---|
-| raise_grip | raises the command until the measured finger effort is nominal | an object within reach | the target | lifted and placed, or noticed as lost |
-| payload_lift | grips with force_scale set-points, lifts slowly, carries slowly | the same | the target | the same |
-| grip_pads | changes to high-friction pads at the tool stand, then an ordinary attempt | the same | fingers, the target | the same |
+raise_grip    raises the command until the measured finger effort is nominal, then lifts and places
+payload_lift  grips with force_scale set-points, lifts and carries slowly
+grip_pads     changes to high-friction finger pads at the tool stand, then makes an ordinary attempt
 
-Each plans the grasp anew from where the object lies now, and stays under its time limit (failures.yaml).
+Each needs the object on the table within reach, plans the grasp anew from where it lies now, touches nothing
+but it (and the fingers' pads), and ends with the object placed, with a failure noticed, or at its time limit
+(failures.yaml).
 None reads the cause or touches the perturbation. Dropped half way (program.close()), nothing is left
 running: the arm keeps its last target until freeze() or go_to_checkpoint().
 """
@@ -90,8 +90,8 @@ def _bounded(robot: SimRobot, motion, values: dict[str, float],
                                 "it was stopped where it was", None)
         yield
     if result.failure is not None and result.failure.by == "gave way":
-        return RepairResult(False, RepairCode.GAVE_WAY, f"{result.failure.text}; it may be damaged, look at it",
-                            result)
+        return RepairResult(False, RepairCode.GAVE_WAY,
+                            f"{result.failure.text}; it may be damaged, look at it", result)
     if result.failure is not None:
         return RepairResult(False, RepairCode.LOST_AGAIN, f"the object was lost again: {result.failure.text}",
                             result)
@@ -110,8 +110,8 @@ def _payload_lift(robot: SimRobot, values: dict[str, float]) -> Generator[None, 
     force = values["force_scale"] * robot.target.setpoint_n
     scenario = robot.scenario
     return (yield from task.pick_and_place(robot, task.GraspStyle(
-        force, force, scenario.lift_speed_m_s, values["lift_time_s"], _PAYLOAD_CARRY_M_S, _PAYLOAD_EXTRA_LIFT_M,
-        hand_error_m=scenario.hand_offset_m)))
+        force, force, scenario.lift_speed_m_s, values["lift_time_s"], _PAYLOAD_CARRY_M_S,
+        _PAYLOAD_EXTRA_LIFT_M, hand_error_m=scenario.hand_offset_m)))
 
 
 def _grip_pads(robot: SimRobot, values: dict[str, float]) -> Generator[None, None, task.AttemptResult]:

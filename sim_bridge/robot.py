@@ -85,7 +85,8 @@ class SimRobot:
         target = object_of_task(task)
         self._select(task)
         self._target = target
-        self._scenario = draw_scenario(rng, target, len(self.scene.init_states), self._vocabulary, cause, severity)
+        self._scenario = draw_scenario(rng, target, len(self.scene.init_states), self._vocabulary, cause,
+                                       severity)
         self.world.reset(self._scenario, target)
         self.arm.reset(target.setpoint_n, self._scenario.grip_scale)
         self._step_count = -_SETTLE_STEPS
@@ -159,7 +160,8 @@ class SimRobot:
         if self._step_count % JOINT_EVERY == 0:
             joints = self._last_joints = self._measured_joints()
             if self.monitor is not None and self.phases:
-                self.monitor.update(stamp, self.phases[-1].name, float(joints.position[7] + joints.position[8]),
+                aperture_m = float(joints.position[7] + joints.position[8])
+                self.monitor.update(stamp, self.phases[-1].name, aperture_m,
                                     sum(self._force_z) / len(self._force_z))
             self._force_z.clear()
         return Sample(stamp, wrench, joints)

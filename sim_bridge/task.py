@@ -16,7 +16,7 @@ import numpy as np
 from failure_dialogue.evidence import Phase
 from failure_dialogue.robots.grasp_monitor import Noticed
 from sim_bridge.arm import STEP_S
-from sim_bridge.grasp_plan import plan_grasp
+from sim_bridge.grasp_plan import GraspPlan, plan_grasp
 from sim_bridge.objects import MAX_GRIP_N, PRELOAD
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def pick_and_place(robot: SimRobot, style: GraspStyle) -> Generator[None, None, 
     robot.world.mark_rise()
     start_s = robot.stamp_s
     try:
-        yield from _pick(robot, style)
-        yield from _place(robot, style)
+        plan = yield from _pick(robot, style)
+        yield from _place(robot, style, plan.position[2] - plan.bottom_m)
     except _Lost:
         robot.arm.hold_here()
         yield from _wait_anyway(_EVIDENCE_AFTER_S)
@@ -158,7 +158,7 @@ def pick_and_place(robot: SimRobot, style: GraspStyle) -> Generator[None, None, 
                          style.preload_n, start_s, robot.stamp_s)
 
 
-def _pick(robot: SimRobot, style: GraspStyle) -> Motion:
+def _pick(robot: SimRobot, style: GraspStyle) -> Generator[None, None, GraspPlan]:
     arm = robot.arm
     robot.begin_phase("approach")
     arm.open_fingers()
@@ -189,7 +189,7 @@ def _pick(robot: SimRobot, style: GraspStyle) -> Motion:
     yield from move(robot, top, style.lift_speed_m_s, least_s=style.lift_time_s)
     robot.begin_phase("hold")
     yield from wait(robot, _HOLD_S)
-    robot.grasp_height_m = plan.position[2] - plan.bottom_m
+    return plan
 
 
 def _raise_grip(robot: SimRobot, command_n: float, target_n: float) -> Generator[None, None, float]:
@@ -213,7 +213,7 @@ def _measured_effort(robot: SimRobot) -> Generator[None, None, float]:
     return total / 100
 
 
-def _place(robot: SimRobot, style: GraspStyle) -> Motion:
+def _place(robot: SimRobot, style: GraspStyle, grasp_height_m: float) -> Motion:
     arm = robot.arm
     robot.begin_phase("transport")
     low, high = robot.world.container_box()
@@ -221,8 +221,9 @@ def _place(robot: SimRobot, style: GraspStyle) -> Motion:
     here = arm.target_position
     yield from move(robot, np.array([middle[0], middle[1], here[2]]), style.carry_m_s, settle_s=0.2)
     # Low, but with the palm above the container's walls.
-    z = max(low[2] + robot.grasp_height_m + _RELEASE_CLEARANCE_M, high[2] - _HAND_ABOVE_WALL_M)
-    yield from move(robot, np.array([middle[0], middle[1], z]), min(style.carry_m_s, _LOWER_M_S), settle_s=0.1)
+    z = max(low[2] + grasp_height_m + _RELEASE_CLEARANCE_M, high[2] - _HAND_ABOVE_WALL_M)
+    lower_m_s = min(style.carry_m_s, _LOWER_M_S)
+    yield from move(robot, np.array([middle[0], middle[1], z]), lower_m_s, settle_s=0.1)
     robot.begin_phase("release")
     arm.open_fingers()
     yield from wait(robot, 0.7)

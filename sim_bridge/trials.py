@@ -43,7 +43,7 @@ def _shared_robot():
 
 @dataclass(frozen=True)
 class AttemptFacts:
-    """How one attempt ended: what the robot says, what is true, where it failed (table, lift, transport, '')."""
+    """How one attempt ended: what the robot says, what is true, where it failed as it noticed (or '')."""
 
     target: str
     claimed: bool
@@ -148,15 +148,16 @@ def measure_attempts(episodes: int, failures: int, workers: int) -> dict:
     with _pool(workers) as pool, tqdm(total=episodes + failures, unit="episode", file=sys.stderr) as bar:
         clean = _first(pool, _Attempts(None), count(_CLEAN_SEED), episodes, workers, bar)
         for k, cause in enumerate(STAGED_CAUSES):
-            wanted, facts = failures // len(STAGED_CAUSES), []
+            wanted = failures // len(STAGED_CAUSES)
+            facts: list[AttemptFacts] = []
             seeds = count(_FAILED_SEED + k * _CAUSE_STRIDE)
-            while (lost := sum(not f.success for f in facts)) < wanted:
-                batch = _first(pool, _Attempts(cause), seeds, max(workers, wanted - lost), workers,
+            while (found := sum(not f.success for f in facts)) < wanted:
+                batch = _first(pool, _Attempts(cause), seeds, max(workers, wanted - found), workers,
                                tqdm(disable=True))
                 facts += batch
-                bar.update(min(wanted, sum(not f.success for f in facts)) - lost)
+                bar.update(min(wanted, sum(not f.success for f in facts)) - found)
                 if len(facts) > 10 * wanted + 100:
-                    raise ConfigError(f"{len(facts)} episodes with {cause} gave {lost} failures of {wanted}")
+                    raise ConfigError(f"{len(facts)} episodes with {cause} gave {found} failures of {wanted}")
             perturbed[cause] = facts
     lost = [f for facts in perturbed.values() for f in facts if not f.success]
     good = [f for f in clean if f.success]
@@ -181,8 +182,8 @@ def _place(facts: AttemptFacts) -> str:
 def measure_repairs(diagonal: int, off_diagonal: int, workers: int) -> list[dict]:
     """Every repair under every cause, after a failed attempt and the way to the checkpoint.
 
-    One dict a cell: success in truth (in the basket, undamaged), damage, claims that are wrong, median time, and
-    on the diagonal the success among cases that counted as recoverable beforehand.
+    One dict a cell: success in truth (in the basket, undamaged), damage, claims that are wrong, median time,
+    and on the diagonal the success among cases that counted as recoverable beforehand.
     """
     family = load_vocabulary().family(_FAMILY)
     repairs = [cause.repair for cause in family.causes.values()]
@@ -236,12 +237,13 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="print figures as J
 
 
 @click.command("repairs")
-@click.option("--matrix", is_flag=True, help="measure success, damage and time of each repair under each cause")
+@click.option("--matrix", is_flag=True, help="measure each repair under each cause")
 @click.option("--episodes-diagonal", type=click.IntRange(1), default=100, show_default=True)
 @click.option("--episodes-off", type=click.IntRange(1), default=30, show_default=True)
 @_JSON
 @_WORKERS
-def repairs_command(matrix: bool, episodes_diagonal: int, episodes_off: int, as_json: bool, workers: int) -> None:
+def repairs_command(matrix: bool, episodes_diagonal: int, episodes_off: int, as_json: bool,
+                    workers: int) -> None:
     """List the repairs, or measure them all (--matrix)."""
     vocabulary = load_vocabulary()
     if matrix:
@@ -257,11 +259,13 @@ def repairs_command(matrix: bool, episodes_diagonal: int, episodes_off: int, as_
         click.echo(f"{repair['name']} (for {repair['cause']}): {repair['phrase']}; "
                    f"at most {repair['time_limit_s']:g} s")
         for a in repair["arguments"].values():
-            click.echo(f"    {a['name']}: {a['low']:g} to {a['high']:g} {a['unit']}, default {a['default']:g}")
+            click.echo(f"    {a['name']}: {a['low']:g} to {a['high']:g} {a['unit']}, "
+                       f"default {a['default']:g}")
 
 
 @click.command("measure-attempts")
-@click.option("--episodes", type=click.IntRange(1), default=300, show_default=True, help="unperturbed attempts")
+@click.option("--episodes", type=click.IntRange(1), default=300, show_default=True,
+              help="unperturbed attempts")
 @click.option("--failures", type=click.IntRange(3), default=300, show_default=True, help="failed attempts")
 @_JSON
 @_WORKERS

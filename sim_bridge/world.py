@@ -125,10 +125,9 @@ class World:
             self._rise_m = max(self._rise_m, float(self.data.xpos[self._target_body][2]) - self._start_z)
 
     def _touched(self) -> bool:
-        contact = self.data.contact
-        fingers1, fingers2 = np.isin(contact.geom1, self._finger_geoms), np.isin(contact.geom2, self._finger_geoms)
-        target1, target2 = np.isin(contact.geom1, self._target_geoms), np.isin(contact.geom2, self._target_geoms)
-        return bool(((fingers1 & target2) | (fingers2 & target1)).any())
+        pairs = self.data.contact.geom
+        finger, target = np.isin(pairs, self._finger_geoms), np.isin(pairs, self._target_geoms)
+        return bool((finger & target[:, ::-1]).any())
 
     def _dent(self) -> None:
         """A crushed object gives way along the line of the fingers, a little in each step."""
@@ -149,8 +148,9 @@ class World:
         The sensor frame's z axis points out of the hand. MuJoCo's sensor gives what the arm applies to the
         hand, which is the opposite.
         """
+        force, torque = self._force_at, self._torque_at
         at = self.data.sensordata
-        return -np.concatenate([at[self._force_at:self._force_at + 3], at[self._torque_at:self._torque_at + 3]])
+        return -np.concatenate([at[force:force + 3], at[torque:torque + 3]])
 
     def joints(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(9,) positions, velocities and efforts of arm and fingers, fingers positive towards open,

@@ -38,8 +38,8 @@ class GraspMonitor:
 
     phase                 what is done with the sample
     rest                  averages the wrist's z force: the tare
-    close                 remembers the last aperture: the grasp; fingers that had come to a stop on the object
-                          and close by 3 mm more: it gave way, noticed ("gave way")
+    close                 remembers the last aperture: the grasp; fingers that had stopped on the object and
+                          close by 3 mm more: it gave way, noticed ("gave way")
     lift, relax, hold,    aperture 3 mm under the grasp, or fingers shut: noticed ("aperture")
     transport
     hold                  tared load under half of what the object should weigh: noticed ("load")
@@ -51,7 +51,8 @@ class GraspMonitor:
 
     def __init__(self, expected_load_n: float) -> None:
         if not expected_load_n > 0:
-            raise ConfigError(f"the expected load is {expected_load_n} N; give the object's weight, above 0 N")
+            raise ConfigError(f"the expected load is {expected_load_n} N; "
+                              "give the object's weight, above 0 N")
         self._expected_load_n = expected_load_n
         self._rest: list[float] = []
         self._closing: deque[float] = deque(maxlen=_SETTLED)
