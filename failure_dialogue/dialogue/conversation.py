@@ -112,8 +112,8 @@ class Conversation:
         before = self.on_tick(now)
         question = self._open
         if is_stop(text):
-            meaning = self._meaning(ReplyMeaning.bare(Act.STOP, "it tells me to stop"), who, text)
-            return (*before, meaning, *(self._close(f"{who or 'somebody'} said stop") if question else ()))
+            stop = self._meaning(ReplyMeaning.bare(Act.STOP, "it tells me to stop"), who, text)
+            return (*before, stop, *(self._close(f"{who or 'somebody'} said stop") if question else ()))
         if question is None or question_id not in ("", question.question_id, self._earlier_id):
             return (*before, Say(self._why_ignored(question_id)))
         meaning = self._parser.parse(text, question.family, question)

@@ -176,9 +176,8 @@ class ReplyParser:
         request = {}
         for label, value in p.items():
             if label.kind == "request" and label.name in repairs:
-                # "do not squeeze harder" lies beside "squeeze harder", and no repair takes its numbers from a
-                # person: "squeeze with 900 newtons" is none of the prepared ones.
-                request[label.name] = 0.0 if is_negated(text) or re.search(r"\d", text) else value
+                # "do not squeeze harder" lies beside "squeeze harder"; the bank asks in the positive.
+                request[label.name] = 0.0 if is_negated(text) else value
         act = {label.name: value for label, value in p.items() if label.kind == "act"}
         denied = frozenset(c for c in causes if self.bank.denials[c].holds(text))
         rest = max(0.0, 1.0 - sum(cause.values()) - sum(request.values()) - sum(act.values()))
@@ -238,7 +237,8 @@ class ReplyParser:
             for repair, value in reading.request.items():
                 if value > asked:
                     request, asked = repair, value
-        if asked < _MIN_ACT:
+        # No repair takes its numbers from a person: "squeeze with 900 newtons" is none of the prepared ones.
+        if asked < _MIN_ACT or re.search(r"\d", clean):
             request = ""
         act = max(main.act, key=lambda a: max(r.act[a] for r in used))
         act_value = max(r.act[act] for r in used)

@@ -96,13 +96,15 @@ class Speaker:
                     if self._closed:
                         return
                     # "--" keeps a text that begins with a dash from being read as an option.
-                    self._current = subprocess.Popen([*self._command, "--", text], stdin=subprocess.DEVNULL,
-                                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                self._current.wait(self._timeout_s)
-            except subprocess.TimeoutExpired:
-                self.last_error = f"{self._command[0]} did not finish within {self._timeout_s:g} s"
-                self._current.kill()
-                self._current.wait(1.0)
+                    voice = subprocess.Popen([*self._command, "--", text], stdin=subprocess.DEVNULL,
+                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    self._current = voice
+                try:
+                    voice.wait(self._timeout_s)
+                except subprocess.TimeoutExpired:
+                    self.last_error = f"{self._command[0]} did not finish within {self._timeout_s:g} s"
+                    voice.kill()
+                    voice.wait()
             except (OSError, ValueError) as error:
                 self.last_error = f"{self._command[0]} cannot be started: {error}"
             finally:

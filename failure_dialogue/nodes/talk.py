@@ -8,6 +8,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -35,7 +36,7 @@ class Transcript:
         self._show = show
         self._now_s = now_s
         self._live = False
-        self._open = None
+        self._open: Any = None
         self._closed: set[str] = set()
         self._said = ""
         self.meanings = 0
