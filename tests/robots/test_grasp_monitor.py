@@ -54,7 +54,8 @@ def test_one_bad_aperture_sample_is_no_failure():
 
 
 def test_fingers_that_met_nothing_are_noticed_as_soon_as_the_lift_begins():
-    noticed = feed(GraspMonitor(WEIGHT_N), [("rest", [0.08] * 20), ("close", closing(0.001)), ("lift", [0.001] * 9)])
+    empty = [("rest", [0.08] * 20), ("close", closing(0.001)), ("lift", [0.001] * 9)]
+    noticed = feed(GraspMonitor(WEIGHT_N), empty)
     assert noticed.phase == "lift"
     assert "nothing" in noticed.text
 
