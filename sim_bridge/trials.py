@@ -139,7 +139,7 @@ def _pool(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
 
 
-def measure_attempts(episodes: int, failures: int, workers: int) -> dict:
+def attempt_figures(episodes: int, failures: int, workers: int) -> dict:
     """Unperturbed success, the monitor's false alarms and misses, and where perturbed attempts fail.
 
     failures: failed attempts to look at, over all causes; a miss is one the robot did not notice.
@@ -179,19 +179,19 @@ def _place(facts: AttemptFacts) -> str:
     return facts.where or "missed"
 
 
-def measure_repairs(diagonal: int, off_diagonal: int, workers: int) -> list[dict]:
+def repair_cells(diagonal: int, off_diagonal: int, workers: int) -> list[dict]:
     """Every repair under every cause, after a failed attempt and the way to the checkpoint.
 
     One dict a cell: success in truth (in the basket, undamaged), damage, claims that are wrong, median time,
     and on the diagonal the success among cases that counted as recoverable beforehand.
     """
     family = load_vocabulary().family(_FAMILY)
-    repairs = [cause.repair for cause in family.causes.values()]
-    total = len(repairs) * (diagonal + (len(repairs) - 1) * off_diagonal)
+    names = [cause.repair for cause in family.causes.values()]
+    total = len(names) * (diagonal + (len(names) - 1) * off_diagonal)
     cells = []
     with _pool(workers) as pool, tqdm(total=total, unit="repair", file=sys.stderr) as bar:
         for k, cause in enumerate(family.causes.values()):
-            for repair in repairs:
+            for repair in names:
                 matching = repair == cause.repair
                 facts = _first(pool, _Repairs(cause.name, repair), count(_MATRIX_SEED + k * _CAUSE_STRIDE),
                                diagonal if matching else off_diagonal, workers, bar)
@@ -214,11 +214,11 @@ def _text(rate: dict) -> str:
 
 def matrix_markdown(cells: list[dict]) -> str:
     """The matrix as a markdown table; a cell: success, damage, time."""
-    repairs = list(dict.fromkeys(cell["repair"] for cell in cells))
-    lines = ["| cause | " + " | ".join(repairs) + " |", "|---" * (len(repairs) + 1) + "|"]
+    names = list(dict.fromkeys(cell["repair"] for cell in cells))
+    lines = ["| cause | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     for cause in dict.fromkeys(cell["cause"] for cell in cells):
         row = []
-        for repair in repairs:
+        for repair in names:
             cell = next(c for c in cells if (c["cause"], c["repair"]) == (cause, repair))
             text = _text(cell["success"])
             row.append((f"**{text}**" if cell["matching"] else text)
@@ -242,12 +242,12 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="print figures as J
 @click.option("--episodes-off", type=click.IntRange(1), default=30, show_default=True)
 @_JSON
 @_WORKERS
-def repairs_command(matrix: bool, episodes_diagonal: int, episodes_off: int, as_json: bool,
+def repairs(matrix: bool, episodes_diagonal: int, episodes_off: int, as_json: bool,
                     workers: int) -> None:
     """List the repairs, or measure them all (--matrix)."""
     vocabulary = load_vocabulary()
     if matrix:
-        cells = measure_repairs(episodes_diagonal, episodes_off, workers)
+        cells = repair_cells(episodes_diagonal, episodes_off, workers)
         click.echo(json.dumps(cells, indent=1) if as_json else matrix_markdown(cells))
         return
     listed = [asdict(vocabulary.repair(c.repair)) | {"cause": c.name}
@@ -269,9 +269,9 @@ def repairs_command(matrix: bool, episodes_diagonal: int, episodes_off: int, as_
 @click.option("--failures", type=click.IntRange(3), default=300, show_default=True, help="failed attempts")
 @_JSON
 @_WORKERS
-def attempts_command(episodes: int, failures: int, as_json: bool, workers: int) -> None:
+def measure_attempts(episodes: int, failures: int, as_json: bool, workers: int) -> None:
     """Measure unperturbed success, false alarms, misses, and where perturbed attempts fail."""
-    figures = measure_attempts(episodes, failures, workers)
+    figures = attempt_figures(episodes, failures, workers)
     if as_json:
         click.echo(json.dumps(figures, indent=1))
         return
