@@ -107,10 +107,10 @@ class EpisodeRunner:
 
 def _outcome(attempt: AttemptResult, success: bool) -> str:
     """held: done, and the robot says so; lost: failed, and noticed; missed: failed, unnoticed;
-    false_alarm: noticed as a failure though the object lies in the basket."""
+    dropped_in: lost over the basket, so that it lies where it should."""
     if attempt.failure is None:
         return "held" if success else "missed"
-    return "false_alarm" if success else "lost"
+    return "dropped_in" if success else "lost"
 
 
 def where_failed(attempt: AttemptResult, rise_m: float) -> str:

@@ -135,9 +135,16 @@ def graspable(robot: SimRobot) -> bool:
 
 
 def attempt(robot: SimRobot) -> Generator[None, None, AttemptResult]:
-    """The ordinary attempt: set-point grasp with a preload at the start of the lift."""
+    """The ordinary attempt: set-point grasp with a preload at the start of the lift.
+
+    An object that is not within reach on the table is reported as a failure before any motion.
+    """
     setpoint = robot.target.setpoint_n
     scenario = robot.scenario
+    if not graspable(robot):
+        now = robot.stamp_s
+        unreachable = Noticed(now, "approach", "reach", "the object is not where it can be grasped")
+        return AttemptResult(False, unreachable, (), setpoint, PRELOAD * setpoint, now, now)
     return (yield from pick_and_place(robot, GraspStyle(
         setpoint, PRELOAD * setpoint, scenario.lift_speed_m_s, hand_error_m=scenario.hand_offset_m)))
 

@@ -107,6 +107,8 @@ def test_an_object_out_of_reach_or_already_in_the_basket_is_not_grasped_for(robo
     began = robot.stamp_s
     result = robot.run(robot.repair("raise_grip"))
     assert result.error_code == RepairCode.OUT_OF_REACH and result.attempt is None
+    attempt = robot.run(robot.attempt())
+    assert attempt.failure.by == "reach" and not attempt.claimed_success
     assert robot.stamp_s == began
 
 
