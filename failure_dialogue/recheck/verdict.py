@@ -41,6 +41,7 @@ class Witness:
 
     release_unseen: the witness abstained for one reason only, that nothing new was seen where the object
     was let go (inside a basket it may be out of sight); all else that it measured speaks for success.
+    damage: the witness fails because the object was damaged, which the other one has no means to see.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Witness:
     reason: str
     readings: tuple[Reading, ...] = ()
     release_unseen: bool = False
+    damage: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,16 +80,19 @@ def not_measured(name: str, unit: str, detail: str) -> Reading:
 def judge(gripper: Witness, camera: Witness) -> Judgement:
     """One verdict from two witnesses. The rule, the first line that fits:
 
-    1. both pass: pass;
-    2. one passes and the other fails: abstain, they disagree;
-    3. one fails and the other does not pass: fail;
-    4. the gripper passes and the camera abstains only because nothing new is seen where the object was
+    1. one of them measured that the object is damaged: fail, wherever it lies;
+    2. both pass: pass;
+    3. one passes and the other fails: abstain, they disagree;
+    4. one fails and the other does not pass: fail;
+    5. the gripper passes and the camera abstains only because nothing new is seen where the object was
        let go (it is gone from where it stood): pass, for a basket hides what is in it;
-    5. else: abstain, because one witness alone is not enough.
+    6. else: abstain, because one witness alone is not enough.
     """
     said = f"{gripper.name}: {gripper.reason}; {camera.name}: {camera.reason}"
     verdicts = {gripper.verdict, camera.verdict}
-    if verdicts == {Verdict.PASS}:
+    if gripper.damage or camera.damage:
+        verdict = Verdict.FAIL
+    elif verdicts == {Verdict.PASS}:
         verdict = Verdict.PASS
     elif verdicts == {Verdict.PASS, Verdict.FAIL}:
         verdict, said = Verdict.ABSTAIN, f"the witnesses disagree ({said})"
