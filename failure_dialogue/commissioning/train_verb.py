@@ -203,7 +203,12 @@ def report(card: dict) -> str:
     lines.append(line("trained severe, mild", figures["severity"]["to_mild"]))
     if "azimuth_held_out" in figures:
         lines.append(line("azimuth held out", figures["azimuth_held_out"]))
-    lines.append(line("shuffled labels", figures["shuffled_labels"]))
+    chance = figures["shuffled_labels"]
+    by_chance = [f"{chance[key]:.3f}" for key in ("share", "lowest", "highest")]
+    lines.append(
+        "  shuffled labels            {}, {} to {}".format(*by_chance)
+        + f" in {chance['shuffles']} shuffles (n={chance['n']})"
+    )
     latency, parity = figures["latency"], card["parity"]
     lines.append(
         f"  time of a diagnosis        median {1e3 * latency['median_s']:.1f} ms, "
