@@ -209,9 +209,14 @@ def _build(root: Path, tasks: list[int], say: Callable[[str], None]) -> None:
         late = threading.Event()
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
         assert child.stdout is not None
+
+        def give_up() -> None:
+            late.set()
+            child.kill()
+
         try:
             for count in range(1, len(tasks) + 1):
-                watchdog = threading.Timer(_TASK_TIMEOUT_S, lambda: (late.set(), child.kill()))
+                watchdog = threading.Timer(_TASK_TIMEOUT_S, give_up)
                 watchdog.start()
                 line = child.stdout.readline()
                 watchdog.cancel()

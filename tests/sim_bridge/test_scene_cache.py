@@ -200,3 +200,11 @@ def test_two_builds_at_once_do_the_work_once_and_write_only_to_the_cache(tmp_pat
     assert [errors for _, errors in said] == ["", ""]  # nothing of LIBERO's chatter
     assert list(home.iterdir()) == []
     assert [path.name for path in cache.iterdir()] == ["failure_dialogue"]
+
+
+def test_a_build_that_hangs_is_stopped_with_a_plain_message(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(scene_cache, "_TASK_TIMEOUT_S", 0.2)  # less than starting Python with MuJoCo takes
+    with pytest.raises(SceneError, match="took over .* was stopped; try again.*finished scenes are kept"):
+        ensure_scenes(tasks=[1])
+    assert not list(tmp_path.rglob("building-*"))
