@@ -41,7 +41,7 @@ step() {
   CHILD=$!
   local told=0
   while kill -0 "$CHILD" 2>/dev/null; do
-    sleep 0.5
+    sleep 0.2
     local seconds=$((SECONDS - started))
     if [ -t 1 ]; then
       printf '\r\033[K      %4d s  %s' "$seconds" "$(tail -c 4000 "$log" | tr '\r' '\n' | grep -v '^ *$' | tail -n 1 | cut -c1-90 || true)"

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,10 +39,8 @@ class SpunNodes:
     def _spin(self) -> None:
         from rclpy.executors import ExternalShutdownException, ShutdownException
 
-        try:
+        with suppress(ExternalShutdownException, ShutdownException):
             self._executor.spin()
-        except (ExternalShutdownException, ShutdownException):
-            pass
 
     def add(self, factory: Callable[..., object], *arguments, **options):
         """Make a node with factory(..., context=...) and spin it."""
@@ -77,8 +76,9 @@ def nodes() -> Iterator[SpunNodes]:
     spun.close()
 
 
-def pytest_sessionfinish() -> None:
+def pytest_unconfigure() -> None:
     """Remove the shared memory of processes that tests have killed; that of running ones stays."""
+    _CLAIM.release()
     tool = Path(sys.prefix) / "bin" / "fastdds"
     if tool.exists():
         path = f"{Path(sys.prefix) / 'bin'}{os.pathsep}{os.environ['PATH']}"

@@ -115,8 +115,8 @@ def test_a_wrong_option_is_status_2_and_names_it():
 def test_a_missing_parameter_file_is_named():
     result = _console("sim", "--params", "/nowhere.yaml")
     assert result.returncode == 2
-    assert result.stderr == ("failure-dialogue: there is no parameter file /nowhere.yaml; give an existing one, "
-                             "or leave --params out\n")
+    assert result.stderr == ("failure-dialogue: there is no parameter file /nowhere.yaml; give an existing "
+                             "one, or leave --params out\n")
 
 
 @pytest.mark.slow
@@ -125,8 +125,8 @@ def test_ctrl_c_ends_the_whole_simulation(tmp_path):
     params.write_text("/**: {ros__parameters: {}}\n")
     environment = {k: v for k, v in os.environ.items() if k != "ROS_DOMAIN_ID"}
     process = subprocess.Popen([sys.executable, "-m", "failure_dialogue.cli", "sim", "--params", str(params)],
-                               env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               start_new_session=True)
+                               env=environment, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, start_new_session=True)
 
     def nodes() -> list[str]:
         listed = subprocess.run(["ps", "-eo", "args"], text=True, capture_output=True, check=True).stdout
