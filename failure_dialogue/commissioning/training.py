@@ -29,7 +29,9 @@ COMPONENTS = 64
 
 #: Feature groups that a force candidate may use. The first needs no wrench axis but fz.
 _LOADS = ("load_slip_log", "load_peak_log", "load_early_log")
-_WITHOUT_TORQUE = tuple(n for n in MOTION_FEATURES if not n.startswith(("lateral", "lever", "twist")))
+_WITHOUT_TORQUE = tuple(
+    n for n in MOTION_FEATURES if not n.startswith(("lateral", "lever", "twist", "bending"))
+)
 
 
 @dataclass(frozen=True)
