@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from failure_dialogue_msgs import msg as m
@@ -24,7 +25,16 @@ from failure_dialogue import topics
 from failure_dialogue.errors import EvidenceError
 from failure_dialogue.evidence import Evidence, Phase, RollingBuffer
 from failure_dialogue.nodes.convert import image_rgb, seconds
-from failure_dialogue.nodes.node import (EVENT_QOS, EXCHANGE_QOS, OK, WARN, DialogueNode, Health, Parameter, run)
+from failure_dialogue.nodes.node import (
+    EVENT_QOS,
+    EXCHANGE_QOS,
+    OK,
+    WARN,
+    DialogueNode,
+    Health,
+    Parameter,
+    run,
+)
 from failure_dialogue.nodes.polled import PolledGroup, take_all, unused
 from failure_dialogue.perception.projection import Camera, FrameTree, StaticFrame, camera_from_info
 from failure_dialogue.recheck.motion import MotionLog
@@ -42,9 +52,10 @@ ERROR_JUDGING = 305
 PARAMETERS = (
     Parameter("robot", "panda", "Robot profile: joint names, gripper units, kinematics."),
     Parameter("base_frame", "panda_link0", "Frame the robot profile's kinematics start from."),
-    Parameter("object_size_m", 0.1, "Edge of the cube looked at round a place (m): the object and little else.",
-              0.02, 0.5),
-    Parameter("buffer_s", 120.0, "Seconds of wrench and joints that are kept: longer than one repair.", 10.0, 600.0),
+    Parameter("object_size_m", 0.1, "Edge of the cube looked at round a place (m): the object and little "
+              "else.", 0.02, 0.5),
+    Parameter("buffer_s", 120.0, "Seconds of wrench and joints that are kept: longer than one repair.",
+              10.0, 600.0),
     Parameter("still_timeout_s", 5.0, "How long the robot may take for a still (s).", 0.1, 60.0),
     Parameter("wrench_sign", 1.0, "1: a load that hangs on the hand is positive along z; -1: the opposite.",
               -1.0, 1.0),
@@ -104,7 +115,7 @@ class RecheckNode(DialogueNode):
 
     def activate(self) -> None:
         self.sign = float(self.value("wrench_sign"))
-        self.waiting: list[tuple[Future, object, float]] = []
+        self.waiting: list[tuple[Future, Any, float]] = []
         self.worker = concurrent.futures.ThreadPoolExecutor(1, "judge")
         group = PolledGroup()
         self.wrenches, self.joint_states = (
@@ -210,7 +221,8 @@ class RecheckNode(DialogueNode):
             return _refusal(problem.code, str(problem))
         place = self.motion.place_m("close")
         self.before = Before(request.episode_id, request.state_id, still, place)
-        result = RunRecheck.Result(verdict=Verdict.PASS.value, reason="the scene before the repair is remembered")
+        result = RunRecheck.Result(verdict=Verdict.PASS.value,
+                                   reason="the scene before the repair is remembered")
         if place is None:
             result.reason += "; where the failed attempt grasped is not known"
         if still.camera_problem:
@@ -256,12 +268,14 @@ class RecheckNode(DialogueNode):
     async def _take_still(self, goal) -> Still:
         goal.publish_feedback(RunRecheck.Feedback(step="taking a still"))
         if not self.stills.service_is_ready():
-            raise _NoStill(ERROR_NO_STILL_SERVICE, f"nobody serves {topics.CAPTURE_STILL}; start the robot's bridge")
+            raise _NoStill(ERROR_NO_STILL_SERVICE, f"nobody serves {topics.CAPTURE_STILL}; "
+                           "start the robot's bridge")
         limit = float(self.value("still_timeout_s"))
         call = self.stills.call_async(CaptureStill.Request())
         if not await self._within(call, limit):
             self.stills.remove_pending_request(call)
-            raise _NoStill(ERROR_STILL_TIMED_OUT, f"no still came from {topics.CAPTURE_STILL} within {limit:g} s")
+            raise _NoStill(ERROR_STILL_TIMED_OUT, f"no still came from {topics.CAPTURE_STILL} "
+                           f"within {limit:g} s")
         response = call.result()
         if response is None or not response.success:
             raise _NoStill(ERROR_STILL_REFUSED, "the robot gave no still: "
@@ -300,7 +314,8 @@ def _compare_stills(before: Still, after: Still, grasp_m: np.ndarray | None, rel
 
 def _measurement(reading: Reading) -> m.Measurement:
     return m.Measurement(name=reading.name, value=float(reading.value), unit=reading.unit,
-                         threshold=float(reading.threshold), verdict=reading.verdict.value, detail=reading.detail)
+                         threshold=float(reading.threshold), verdict=reading.verdict.value,
+                         detail=reading.detail)
 
 
 def _result(judgement: Judgement, code: int, problem: str) -> RunRecheck.Result:

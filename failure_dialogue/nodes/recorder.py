@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 
 from failure_dialogue.errors import ConfigError
@@ -24,6 +25,8 @@ from failure_dialogue.scoring.recording import BagRecording, Definitions, Limits
 CLOCK_TOPIC = "/clock"
 _POLL_S = 0.02
 _DISCOVERY_S = 0.25
+#: Usually 0.1 s; a supervisor kills what does not end within 5 s.
+_CLOSE_LIMIT_S = 4.0
 #: Messages of one topic that may wait between two polls (0.4 s of a 500 Hz wrench).
 _DEPTH = 200
 #: Messages kept while waiting for the first /clock.
@@ -32,7 +35,7 @@ _HELD_BACK = 5000
 PARAMETERS = (
     Parameter("directory", "", "Folder to write to; each run makes a new bag in it."),
     Parameter("exclude", "", "Regular expression; a topic whose whole name matches it is not recorded."),
-    Parameter("max_size_mb", 0, "Size of the bag at which recording ends, in MB; 0: no limit.", 0, 10_000_000),
+    Parameter("max_size_mb", 0, "Size of the bag at which recording ends, in MB; 0: no limit.", 0, 10**7),
     Parameter("compress", True, "Compress the bag with zstd, chunk by chunk."),
 )
 
@@ -74,12 +77,18 @@ class RecorderNode(DialogueNode):
         self._forget()
 
     def _forget(self) -> None:
-        self._subscriptions_of: dict[str, object] = {}
+        self._subscriptions_of: dict[str, Subscription] = {}
         self._requested: dict[str, QoSProfile] = {}
         self._skipped: dict[str, str] = {}
         self._held_back: list[tuple[str, bytes]] = []
         self._clock_ns = 0
         self._said_end = False
+
+    @property
+    def _bag(self) -> BagRecording:
+        """The bag; there is one while the node is active."""
+        assert self._recording is not None
+        return self._recording
 
     def configure(self) -> None:
         if not self.value("directory"):
@@ -92,7 +101,8 @@ class RecorderNode(DialogueNode):
             raise ConfigError(f"the parameter exclude, {self.value('exclude')!r}, is no regular expression: "
                               f"{error}") from error
         except OSError as error:
-            raise ConfigError(f"the recording directory {self._directory} cannot be made ({error})") from error
+            raise ConfigError(f"the directory {self._directory} cannot be made ({error}); "
+                              "name another") from error
 
     def activate(self) -> None:
         self._forget()
@@ -100,7 +110,7 @@ class RecorderNode(DialogueNode):
         self._recording = BagRecording(new_bag_path(self._directory), Definitions(),
                                        Limits(max_bytes=self.value("max_size_mb") * 1_000_000),
                                        self.value("compress"))
-        self.get_logger().info(f"recording to {self._recording.path}")
+        self.get_logger().info(f"recording to {self._bag.path}")
         self._discover()
         self.timer(_DISCOVERY_S, self._discover)
         self.timer(_POLL_S, self._poll)
@@ -115,12 +125,13 @@ class RecorderNode(DialogueNode):
     def finish(self) -> None:
         """Close the bag; needs no running ROS."""
         recording, self._recording = self._recording, None
-        if recording is not None and not recording.close():
-            print(f"error: {recording.path} could not be closed in time; it lacks its index", flush=True)
+        if recording is not None and not recording.close(_CLOSE_LIMIT_S):
+            print(f"error: {recording.path} was not closed within {_CLOSE_LIMIT_S:g} s; it lacks its index",
+                  flush=True)
 
     def health(self) -> Health:
-        progress = self._recording.progress()
-        values = {"bag": str(self._recording.path), "topics": str(len(self._subscriptions_of)),
+        progress = self._bag.progress()
+        values = {"bag": str(self._bag.path), "topics": str(len(self._subscriptions_of)),
                   "messages": str(progress.written), "dropped": str(progress.dropped),
                   "megabytes": f"{progress.bytes_taken / 1e6:.1f}", "skipped": ", ".join(self._skipped)}
         if progress.ended:
@@ -155,13 +166,16 @@ class RecorderNode(DialogueNode):
     def _must_loosen(self, topic: str, offers: list[QoSProfile]) -> bool:
         """Whether a publisher joined that cannot serve what was asked of the first ones."""
         asked, served = self._requested[topic], matching_qos(offers)
-        return ((asked.reliability == ReliabilityPolicy.RELIABLE != served.reliability)
-                or (asked.durability == DurabilityPolicy.TRANSIENT_LOCAL != served.durability))
+        too_reliable = (asked.reliability == ReliabilityPolicy.RELIABLE
+                        and served.reliability != ReliabilityPolicy.RELIABLE)
+        too_durable = (asked.durability == DurabilityPolicy.TRANSIENT_LOCAL
+                       and served.durability != DurabilityPolicy.TRANSIENT_LOCAL)
+        return too_reliable or too_durable
 
     def _begin(self, topic: str, types: list[str], offers: list[QoSProfile]) -> None:
         if len(types) != 1:
             raise ConfigError(f"it has several types ({', '.join(types)})")
-        self._recording.add_topic(topic, types[0], [offered_qos(offer) for offer in offers])
+        self._bag.add_topic(topic, types[0], [offered_qos(offer) for offer in offers])
         self._subscribe(topic, types[0], offers)
 
     def _subscribe(self, topic: str, type_name: str, offers: list[QoSProfile]) -> None:
@@ -178,15 +192,15 @@ class RecorderNode(DialogueNode):
         arrived.sort(key=lambda item: item[0])
         for received_ns, topic, data in arrived:
             if not self._simulated:
-                self._recording.write(topic, received_ns, data)
+                self._bag.write(topic, received_ns, data)
                 continue
             if topic == CLOCK_TOPIC:
                 self._tick(data)
             if self._clock_ns:
-                self._recording.write(topic, self._clock_ns, data)
+                self._bag.write(topic, self._clock_ns, data)
             elif len(self._held_back) < _HELD_BACK:
                 self._held_back.append((topic, data))
-        ended = self._recording.progress().ended
+        ended = self._bag.progress().ended
         if ended and not self._said_end:
             self._said_end = True
             self.get_logger().error(f"recording has ended: {ended}")
@@ -197,7 +211,7 @@ class RecorderNode(DialogueNode):
         first, self._clock_ns = self._clock_ns == 0, max(1, seconds * 10**9 + nanoseconds)
         if first:
             for topic, data in self._held_back:
-                self._recording.write(topic, self._clock_ns, data)
+                self._bag.write(topic, self._clock_ns, data)
             self._held_back.clear()
 
 

@@ -132,9 +132,9 @@ class Camera:
         low, high = np.floor(corners.min(axis=0)).astype(int), np.ceil(corners.max(axis=0)).astype(int)
         region = Region(max(0, low[0]), max(0, low[1]), min(self.width, high[0]), min(self.height, high[1]))
         if region.area_px < 0.5 * np.prod(high - low):
-            raise EvidenceError(f"the place {np.round(place_base_m, 3).tolist()} m is not in the camera's view "
-                                f"(columns {low[0]}..{high[0]} and rows {low[1]}..{high[1]} of an image of "
-                                f"{self.width}x{self.height})")
+            raise EvidenceError(f"the place {np.round(place_base_m, 3).tolist()} m is not in the camera's "
+                                f"view (columns {low[0]}..{high[0]} and rows {low[1]}..{high[1]} of an "
+                                f"image of {self.width}x{self.height})")
         return region
 
 
@@ -145,5 +145,6 @@ def camera_from_info(width: int, height: int, k: Iterable[float], base_to_optica
     """
     k = [float(x) for x in k]
     if len(k) != 9 or not (k[0] > 0 and k[4] > 0) or width <= 0 or height <= 0:
-        raise EvidenceError(f"the camera states size {width}x{height} and K {k}; a calibrated camera is needed")
+        raise EvidenceError(f"the camera states size {width}x{height} and K {k}; "
+                            "a calibrated camera is needed")
     return Camera(width, height, (k[0], k[4]), (k[2], k[5]), base_to_optical)

@@ -66,7 +66,7 @@ def register(before_rgb: np.ndarray, after_rgb: np.ndarray, background: np.ndarr
     """
     check_pair(before_rgb, after_rgb)
     mask = background.astype(np.uint8) * 255
-    sift = cv2.SIFT_create(nfeatures=MAX_FEATURES, contrastThreshold=0.015)
+    sift = cv2.SIFT.create(nfeatures=MAX_FEATURES, contrastThreshold=0.015)
     before_points, before_marks = sift.detectAndCompute(_grey(before_rgb), mask)
     after_points, after_marks = sift.detectAndCompute(_grey(after_rgb), mask)
     inliers, matrix = 0, None
@@ -83,6 +83,6 @@ def register(before_rgb: np.ndarray, after_rgb: np.ndarray, background: np.ndarr
         else:
             inliers = int(near.sum())
     if matrix is None or inliers < MIN_INLIERS:
-        raise EvidenceError(f"only {inliers} features agree between the two stills, {MIN_INLIERS} are needed; "
-                            "they show different scenes or are blurred")
+        raise EvidenceError(f"only {inliers} features agree between the two stills, {MIN_INLIERS} are "
+                            "needed; they show different scenes or are blurred")
     return Registration(matrix, inliers)

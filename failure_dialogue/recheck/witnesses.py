@@ -121,8 +121,8 @@ def _held_and_released(motion: Evidence, profile: RobotProfile) -> Witness:
     whole = Reading("giving way between the fingers", gave_way_m, "m", GAVE_WAY_M,
                     Verdict.FAIL if crushed else Verdict.PASS)
     if crushed:
-        return Witness(GRIPPER, Verdict.FAIL, f"the object gave way {1e3 * gave_way_m:.1f} mm under the grip: "
-                       "it is damaged", (held, whole), damage=True)
+        return Witness(GRIPPER, Verdict.FAIL, f"the object gave way {1e3 * gave_way_m:.1f} mm under the "
+                       "grip: it is damaged", (held, whole), damage=True)
     if not released:
         return _without_release(stamps_s, aperture_m, grasp_m, motion, (held, whole))
     return _release_step(motion, stamps_s, aperture_m, grasp_m, (held, whole))
@@ -153,7 +153,8 @@ def _open_from(stamps_s: np.ndarray, aperture_m: np.ndarray, motion: Evidence, g
     return (float(opened[0]) if len(opened) else None), grasp_m + room
 
 
-def _without_release(stamps_s, aperture_m, grasp_m, motion: Evidence, read: tuple[Reading, ...]) -> Witness:
+def _without_release(stamps_s, aperture_m, grasp_m: float, motion: Evidence,
+                     read: tuple[Reading, ...]) -> Witness:
     opened, _ = _open_from(stamps_s, aperture_m, motion, grasp_m, motion.phase_window("lift")[0])
     if opened is not None:
         return Witness(GRIPPER, Verdict.FAIL, f"the fingers opened in {motion.phases[-1].name}, "
@@ -162,7 +163,8 @@ def _without_release(stamps_s, aperture_m, grasp_m, motion: Evidence, read: tupl
                       "the grasp", read)
 
 
-def _release_step(motion: Evidence, stamps_s, aperture_m, grasp_m: float, read: tuple[Reading, ...]) -> Witness:
+def _release_step(motion: Evidence, stamps_s, aperture_m, grasp_m: float,
+                  read: tuple[Reading, ...]) -> Witness:
     release = motion.phase_window("release")[0]
     opened, open_m = _open_from(stamps_s, aperture_m, motion, grasp_m, release)
     if opened is None:
@@ -204,7 +206,8 @@ def _even_exposure(before: np.ndarray, after: np.ndarray, background: np.ndarray
     return after * gain.astype(np.float32)
 
 
-def changed_share(before_rgb: np.ndarray, after_rgb: np.ndarray, regions: dict[str, Region]) -> dict[str, float]:
+def changed_share(before_rgb: np.ndarray, after_rgb: np.ndarray,
+                  regions: dict[str, Region]) -> dict[str, float]:
     """Share of each region's pixels (0..1) whose colour changed between two stills of one camera.
 
     Registration and exposure are fitted outside the regions. EvidenceError when the stills cannot be
@@ -234,11 +237,12 @@ def camera_witness(before_rgb: np.ndarray, after_rgb: np.ndarray, camera: Camera
         if release_place_m is not None:
             regions["release"] = camera.region(release_place_m, object_size_m)
         if before_rgb.shape[:2] != (camera.height, camera.width):
-            raise EvidenceError(f"the still is {before_rgb.shape[1]}x{before_rgb.shape[0]}, its camera states "
-                                f"{camera.width}x{camera.height}")
+            raise EvidenceError(f"the still is {before_rgb.shape[1]}x{before_rgb.shape[0]}, its camera "
+                                f"states {camera.width}x{camera.height}")
         shares = changed_share(before_rgb, after_rgb, regions)
     except EvidenceError as error:
-        return abstention(CAMERA, str(error), (not_measured("change where the object stood", "1", str(error)),))
+        unread = not_measured("change where the object stood", "1", str(error))
+        return abstention(CAMERA, str(error), (unread,))
     gone = True if shares["grasp"] >= CHANGED else (False if shares["grasp"] <= UNCHANGED else None)
     arrived = shares.get("release", 0.0) >= ARRIVED
     readings = [Reading("change where the object stood", shares["grasp"], "1", CHANGED,
@@ -247,11 +251,11 @@ def camera_witness(before_rgb: np.ndarray, after_rgb: np.ndarray, camera: Camera
         readings.append(Reading("change where it was let go", shares["release"], "1", ARRIVED,
                                 Verdict.PASS if arrived else Verdict.ABSTAIN))
     if gone is False:
-        return Witness(CAMERA, Verdict.FAIL, f"where the object stood {100 * shares['grasp']:.0f} % of the pixels "
-                       "changed: it still stands there", tuple(readings))
+        return Witness(CAMERA, Verdict.FAIL, f"where the object stood {100 * shares['grasp']:.0f} % of the "
+                       "pixels changed: it still stands there", tuple(readings))
     if gone is None:
-        return abstention(CAMERA, f"{100 * shares['grasp']:.0f} % of the pixels changed where the object stood, "
-                          "too much for the same and too little for another sight", tuple(readings))
+        return abstention(CAMERA, f"{100 * shares['grasp']:.0f} % of the pixels changed where the object "
+                          "stood, too much for the same and too little for another sight", tuple(readings))
     if "release" not in shares:
         return abstention(CAMERA, "it left its place, but nothing was let go", tuple(readings))
     if arrived:

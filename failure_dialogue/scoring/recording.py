@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from rosbags.interfaces import Connection, Nodetype, Qos
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
@@ -21,7 +22,7 @@ from rosbags.typesys.store import Typestore
 from failure_dialogue.errors import ConfigError
 
 #: The metadata version of ROS 2 Jazzy's rosbag2, which Kilted reads too.
-BAG_VERSION = 9
+BAG_VERSION: Literal[9] = 9
 _CHECK_PERIOD_S = 0.5
 _STOP = None
 
@@ -63,7 +64,8 @@ class Definitions:
             return
         parts = msgtype.split("/")
         if len(parts) != 3 or parts[1] != "msg":
-            raise ConfigError(f"{msgtype} is no plain message type; parts of actions and services are not recorded")
+            raise ConfigError(f"{msgtype} is no plain message type; parts of actions and services are "
+                              "not recorded")
         try:
             text = (self._share_of(parts[0]) / "msg" / f"{parts[2]}.msg").read_text(encoding="utf-8")
             found.update(get_types_from_msg(text, msgtype))
@@ -85,7 +87,7 @@ class Limits:
 
     max_bytes: int = 0
     min_free_bytes: int = 256 << 20
-    queue_bytes: int = 64 << 20
+    queue_bytes: int = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ class BagRecording:
             if shutil.disk_usage(self.path).free < limits.min_free_bytes:
                 self._end(f"the disk of {self.path} has less than {limits.min_free_bytes >> 20} MiB free")
         except Exception as error:
-            raise ConfigError(f"no bag can be written to {self.path} ({error}); choose another directory") from error
+            raise ConfigError(f"no bag can be written to {self.path} ({error}); "
+                              "choose another directory") from error
         self._thread = threading.Thread(target=self._run, name="bag writer", daemon=True)
         self._thread.start()
 
@@ -133,7 +136,8 @@ class BagRecording:
         """Announce a topic before its first message; ConfigError when its type has no readable definition."""
         self._definitions.load(msgtype)
         definition, _ = self._definitions.store.generate_msgdef(msgtype, ros_version=2)
-        self._queue.put(("topic", topic, msgtype, definition, self._definitions.store.hash_rihs01(msgtype), offered))
+        digest = self._definitions.store.hash_rihs01(msgtype)
+        self._queue.put(("topic", topic, msgtype, definition, digest, offered))
 
     def write(self, topic: str, stamp_ns: int, data: bytes) -> None:
         """Hand over one serialised (CDR) message of an announced topic; dropped when the queue is full."""

@@ -47,7 +47,8 @@ class RobotSensors:
             self.frames.publish(TFMessage(transforms=[
                 self._frame("world", "panda_link0", (-0.6, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0)),
                 # Half a turn about x: z looks down, y back.
-                self._frame("world", CAMERA_FRAME, (CAMERA_AT_M[0] - 0.6, *CAMERA_AT_M[1:]), (1.0, 0.0, 0.0, 0.0))]))
+                self._frame("world", CAMERA_FRAME, (CAMERA_AT_M[0] - 0.6, *CAMERA_AT_M[1:]),
+                            (1.0, 0.0, 0.0, 0.0))]))
 
     def serve_stills(self, node: Node) -> None:
         """Open the still service."""
@@ -84,7 +85,8 @@ class RobotSensors:
             if kind == 0:
                 self.phases.publish(Phase(name=what, start=now))
             elif kind == 1:
-                message = JointState(name=list(motion.joints.names), position=motion.joints.position[what].tolist())
+                message = JointState(name=list(motion.joints.names),
+                                     position=motion.joints.position[what].tolist())
                 message.header.stamp = now
                 self.joints.publish(message)
             else:

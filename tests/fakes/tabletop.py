@@ -1,4 +1,4 @@
-"""Stills of a tabletop without a simulator: a textured ground, a box that may stand on it, a camera with noise."""
+"""Stills of a tabletop without a simulator: textured ground, boxes that stand on it, a camera with noise."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
+from failure_dialogue import topics
 from failure_dialogue.domain import claim_domain
 from tests.fakes.processes import ended, node_process, until
 
@@ -69,13 +70,15 @@ def messages(folder):
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_all_topics_are_in_the_bag_whatever_their_qos(graph, tmp_path, how):
     latched = graph.create_publisher(TFMessage, "/tf_static", LATCHED)
-    latched.publish(TFMessage(transforms=[TransformStamped(child_frame_id="panda_link0")]))  # before it starts
+    # Before the recorder is there.
+    latched.publish(TFMessage(transforms=[TransformStamped(child_frame_id="panda_link0")]))
     wrench = graph.create_publisher(WrenchStamped, "/wrench", BEST_EFFORT)
-    failure = graph.create_publisher(Failure, "/failure_dialogue/failure", LATCHED)
+    failure = graph.create_publisher(Failure, topics.FAILURE, LATCHED)
     secret = graph.create_publisher(String, "/left/out", 10)
-    server = ActionServer(graph, RunRecheck, "/failure_dialogue/run_recheck", lambda goal: RunRecheck.Result())
+    server = ActionServer(graph, RunRecheck, topics.RUN_RECHECK, lambda goal: RunRecheck.Result())
     folder, log = tmp_path / "bags", tmp_path / "log"
-    with node_process(MODULE, graph.domain_id, f"directory:={folder}", "exclude:=/left/.*", log=log) as process:
+    with node_process(MODULE, graph.domain_id, f"directory:={folder}", "exclude:=/left/.*",
+                      log=log) as process:
         until(lambda: wrench.get_subscription_count() and failure.get_subscription_count(), "the recorder",
               step=graph.spin)
         for i in range(200):
@@ -94,11 +97,12 @@ def test_all_topics_are_in_the_bag_whatever_their_qos(graph, tmp_path, how):
     assert "/failure_dialogue/run_recheck/_action/feedback is not recorded" in said
     read = messages(folder)
     by_topic = Counter(topic for topic, _, _ in read)
-    assert by_topic["/wrench"] == 200 and by_topic["/tf_static"] == 1 and by_topic["/failure_dialogue/failure"] == 1
+    assert (by_topic["/wrench"], by_topic["/tf_static"], by_topic[topics.FAILURE]) == (200, 1, 1)
     assert by_topic["/diagnostics"] >= 1 and "/left/out" not in by_topic
-    forces = [deserialize_message(raw, WrenchStamped).wrench.force.z for topic, _, raw in read if topic == "/wrench"]
+    forces = [deserialize_message(raw, WrenchStamped).wrench.force.z
+              for topic, _, raw in read if topic == "/wrench"]
     assert forces == [float(i) for i in range(200)]
-    (own,) = (deserialize_message(raw, Failure) for topic, _, raw in read if topic == "/failure_dialogue/failure")
+    (own,) = (deserialize_message(raw, Failure) for topic, _, raw in read if topic == topics.FAILURE)
     assert (own.state_id, own.phases[0].name) == ("7.1", "lift")
     # Stamped on receipt: 200 messages 4 ms apart.
     stamps = [stamp for topic, stamp, _ in read if topic == "/wrench"]
@@ -131,8 +135,8 @@ def test_simulated_time_stamps_the_bag(graph, tmp_path):
     folder = tmp_path / "bags"
     with node_process(MODULE, graph.domain_id, f"directory:={folder}", "use_sim_time:=true",
                       log=tmp_path / "log") as process:
-        until(lambda: words.get_subscription_count() == 1 and clock.get_subscription_count() >= 2, "the recorder",
-              step=graph.spin)
+        until(lambda: words.get_subscription_count() == 1 and clock.get_subscription_count() >= 2,
+              "the recorder", step=graph.spin)
         words.publish(String(data="early"))
         time.sleep(0.2)
         for second in (40, 41, 42):
@@ -144,7 +148,8 @@ def test_simulated_time_stamps_the_bag(graph, tmp_path):
             time.sleep(0.1)
         ended(process)
     read = messages(folder)
-    said = [(deserialize_message(raw, String).data, stamp // 10**9) for topic, stamp, raw in read if topic == "/words"]
+    said = [(deserialize_message(raw, String).data, stamp // 10**9)
+            for topic, stamp, raw in read if topic == "/words"]
     assert said == [("early", 40), ("40", 40), ("41", 41), ("42", 42)]
     assert all(struct.unpack_from("<i", raw, 4)[0] == stamp // 10**9
                for topic, stamp, raw in read if topic == "/clock")

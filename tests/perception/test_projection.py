@@ -15,7 +15,8 @@ HALF = math.sqrt(0.5)
 def test_frames_are_chained_through_their_common_parent():
     tree = FrameTree()
     tree.update([StaticFrame("world", "base", (-0.6, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0)),
-                 StaticFrame("world", "mast", (1.0, 0.0, 0.5), (0.0, 0.0, HALF, HALF)),  # turned left by 90 degrees
+                 # Turned left by 90 degrees.
+                 StaticFrame("world", "mast", (1.0, 0.0, 0.5), (0.0, 0.0, HALF, HALF)),
                  StaticFrame("mast", "camera", (0.0, 0.0, 0.25), (0.0, 0.0, 0.0, 1.0))])
     in_camera = tree.between("camera", "base") @ [0.6, 0.0, 0.0, 1.0]  # the world's origin
     assert in_camera == pytest.approx([0.0, 1.0, -0.75, 1.0])

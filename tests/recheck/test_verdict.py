@@ -8,7 +8,8 @@ PASS, FAIL, ABSTAIN = Verdict.PASS, Verdict.FAIL, Verdict.ABSTAIN
 
 
 def says(name, verdict, **flags):
-    return Witness(name, verdict, f"{name} says {verdict.value}", (Reading(name, 1.0, "1", 0.5, verdict),), **flags)
+    reading = Reading(name, 1.0, "1", 0.5, verdict)
+    return Witness(name, verdict, f"{name} says {verdict.value}", (reading,), **flags)
 
 
 @pytest.mark.parametrize("gripper, camera, verdict, claim", [

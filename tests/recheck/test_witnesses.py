@@ -69,7 +69,8 @@ def test_what_is_too_light_to_weigh_is_not_judged_by_weight():
 def test_missing_data_abstains_and_says_which():
     motion = carried_object()
     silent = dataclasses.replace(motion, wrench=WrenchSeries(np.zeros(0), np.zeros((0, 6))))
-    assert gripper_witness(silent, PANDA).verdict is ABSTAIN and "wrench" in gripper_witness(silent, PANDA).reason
+    assert gripper_witness(silent, PANDA).verdict is ABSTAIN
+    assert "wrench" in gripper_witness(silent, PANDA).reason
 
     gap = (motion.wrench.stamps_s > 105) & (motion.wrench.stamps_s < 107)
     holed = dataclasses.replace(motion, wrench=WrenchSeries(motion.wrench.stamps_s[~gap],
@@ -78,7 +79,8 @@ def test_missing_data_abstains_and_says_which():
 
     blind = motion.wrench.wrench_n_nm.copy()
     blind[:, 2] = np.nan
-    nan = gripper_witness(dataclasses.replace(motion, wrench=WrenchSeries(motion.wrench.stamps_s, blind)), PANDA)
+    unmeasured = WrenchSeries(motion.wrench.stamps_s, blind)
+    nan = gripper_witness(dataclasses.replace(motion, wrench=unmeasured), PANDA)
     assert nan.verdict is ABSTAIN and "NaN" in nan.reason
 
     unsaid = gripper_witness(dataclasses.replace(motion, phases=()), PANDA)
@@ -93,13 +95,15 @@ HERE, THERE = (-0.2, 0.05), (0.25, -0.1)
 
 
 def test_gone_from_here_and_new_there_passes():
-    assert look(still(HERE, seed=1), still(THERE, seed=2, shift_px=(1.3, -0.8), exposure=1.05)).verdict is PASS
+    after = still(THERE, seed=2, shift_px=(1.3, -0.8), exposure=1.05)
+    assert look(still(HERE, seed=1), after).verdict is PASS
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_nothing_moved_fails_whatever_noise_shake_and_exposure(seed):
     rng = np.random.default_rng(seed)
-    after = still(HERE, seed=seed + 10, shift_px=tuple(rng.uniform(-1.4, 1.4, 2)), exposure=rng.uniform(0.9, 1.1))
+    after = still(HERE, seed=seed + 10, shift_px=tuple(rng.uniform(-1.4, 1.4, 2)),
+                  exposure=rng.uniform(0.9, 1.1))
     witness = look(still(HERE, seed=seed), after)
     assert witness.verdict is FAIL and "still stands there" in witness.reason
 

@@ -17,20 +17,22 @@ from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, Qo
 from rosbags.rosbag2 import Reader
 from tf2_msgs.msg import TFMessage
 
+from failure_dialogue import topics
 from failure_dialogue.errors import ConfigError
 from failure_dialogue.scoring.recording import BagRecording, Definitions, Limits, share_folder
 
 FOREVER = QosTime(9223372036, 854775807)
 LATCHED = Qos(QosHistory.UNKNOWN, 0, QosReliability.RELIABLE, QosDurability.TRANSIENT_LOCAL, FOREVER, FOREVER,
               QosLiveliness.AUTOMATIC, FOREVER, False)
+NO_LIMIT = Limits(min_free_bytes=0)
 FAILURE = Failure(state_id="7.1", family="grasp", phases=[Phase(name="rest"), Phase(name="lift")])
 STATIC = TFMessage(transforms=[TransformStamped(child_frame_id="panda_link0")])
 
 
-def recorded(path, messages, limits=Limits(min_free_bytes=0), compress=True):
+def recorded(path, messages, limits=NO_LIMIT, compress=True):
     """A closed bag with (topic, type, stamp, message), and what became of it."""
     recording = BagRecording(path, Definitions(), limits, compress)
-    for topic, kind in dict((topic, kind) for topic, kind, _, _ in messages).items():
+    for topic, kind in {topic: kind for topic, kind, _, _ in messages}.items():
         recording.add_topic(topic, kind, [LATCHED])
     for topic, _, stamp, message in messages:
         recording.write(topic, stamp, message if isinstance(message, bytes) else serialize_message(message))
@@ -39,8 +41,8 @@ def recorded(path, messages, limits=Limits(min_free_bytes=0), compress=True):
 
 
 def two_topics(n=3):
-    return [("/failure_dialogue/failure", "failure_dialogue_msgs/msg/Failure", 10**9 + i, FAILURE) for i in range(n)
-            ] + [("/tf_static", "tf2_msgs/msg/TFMessage", 2 * 10**9, STATIC)]
+    return [(topics.FAILURE, "failure_dialogue_msgs/msg/Failure", 10**9 + i, FAILURE)
+            for i in range(n)] + [("/tf_static", "tf2_msgs/msg/TFMessage", 2 * 10**9, STATIC)]
 
 
 def ending(recording, limit_s=10.0):
@@ -128,8 +130,9 @@ def test_metadata_has_what_jazzys_reader_converts(tmp_path):
     assert metadata["message_count"] == 4
     assert metadata["duration"]["nanoseconds"] == 10**9
     by_name = {t["topic_metadata"]["name"]: t for t in metadata["topics_with_message_count"]}
-    assert by_name["/failure_dialogue/failure"]["message_count"] == 3
-    assert by_name["/tf_static"]["topic_metadata"]["offered_qos_profiles"][0]["durability"] == "transient_local"
+    assert by_name[topics.FAILURE]["message_count"] == 3
+    (offered,) = by_name["/tf_static"]["topic_metadata"]["offered_qos_profiles"]
+    assert offered["durability"] == "transient_local"
 
 
 def test_a_bag_without_messages_is_still_one(tmp_path):
@@ -158,7 +161,8 @@ def test_a_slow_disk_costs_messages_not_memory(tmp_path):
 
 
 def test_the_size_limit_closes_the_bag_properly(tmp_path):
-    recording = BagRecording(tmp_path / "bag", Definitions(), Limits(max_bytes=3_000_000, min_free_bytes=0), False)
+    limits = Limits(max_bytes=3_000_000, min_free_bytes=0)
+    recording = BagRecording(tmp_path / "bag", Definitions(), limits, False)
     recording.add_topic("/p", "failure_dialogue_msgs/msg/Phase", [LATCHED])
     for i in range(1, 200):
         recording.write("/p", i, noise(100_000))
