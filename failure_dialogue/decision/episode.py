@@ -156,6 +156,11 @@ class RecheckEnded:
 
 
 @dataclass(frozen=True)
+class QuestionPut:
+    """The question was put to the person, for the first time or once more."""
+
+
+@dataclass(frozen=True)
 class MeaningArrived:
     """What a reply meant: an act of the ReplyMeaning message, and a cause or ''."""
 
@@ -206,7 +211,7 @@ class HandedBack:
 
 
 Event = (TaskStarted | AttemptEnded | FailureNoticed | DiagnosisArrived | HoldEnded | RecheckEnded
-         | MeaningArrived | RepairEnded | DeadlinePassed | StopPressed | TakenOver | HandedBack)
+         | QuestionPut | MeaningArrived | RepairEnded | DeadlinePassed | StopPressed | TakenOver | HandedBack)
 
 # ---- commands ------------------------------------------------------------------------------------
 
@@ -326,7 +331,9 @@ class EpisodeMachine:
         self._person_present = True
         self._awaited = ""
         self._at_checkpoint = False
+        self._going = False  # to the checkpoint: asked for, not answered yet
         self._measured = False
+        self._attempt_said = ""
         self._questions = 0
         self._repairs = 0
         self._cost = 0.0
@@ -349,6 +356,8 @@ class EpisodeMachine:
                 return self._held(event)
             case RecheckEnded():
                 return self._rechecked(event)
+            case QuestionPut():
+                return self._question_put()
             case MeaningArrived():
                 return self._understood(event)
             case RepairEnded():
@@ -375,6 +384,13 @@ class EpisodeMachine:
             commands.append(WaitAtMost(state, seconds))
         return commands
 
+    def _go(self, reason: str) -> list[Command]:
+        """To the checkpoint. Asked for once: a second request would break off the motion there."""
+        if self._at_checkpoint or self._going:
+            return []
+        self._going = True
+        return [GoToCheckpoint(reason)]
+
     # ---- attempt and failure ---------------------------------------------------------------------
     def _start(self, event: TaskStarted) -> list[Command]:
         if self.busy:
@@ -391,23 +407,26 @@ class EpisodeMachine:
             commands = self._to(State.IDLE, "the robot says that the attempt succeeded: " + event.message)
             self._forget()
             return commands
+        self._attempt_said = event.message
         # The failure message travels on another topic and may still be under way.
         return [WaitAtMost(State.ATTEMPTING, 3.0)]
 
     def _failed(self, event: FailureNoticed) -> list[Command]:
-        if self.state not in (State.IDLE, State.ATTEMPTING, State.REPAIRING):
+        if self.state not in (State.IDLE, State.ATTEMPTING, State.REPAIRING, State.RECHECKING):
             return []
         self.failure = event.failure
         self.state_id = event.failure.state_id
-        self._at_checkpoint = self._measured = False
         self._unavailable.clear()
+        if self.state is State.RECHECKING:
+            return []  # the end of the repair came before the message of its failure
+        self._at_checkpoint = self._measured = False
         if self.state is State.REPAIRING:
             return []  # the end of the repair is still to come; the re-check judges it
         if not self.episode_id:
             self.episode_id = event.episode_id
         commands = self._to(State.DIAGNOSING, f"{event.failure.family} failure in the {event.failure.stage}",
                             self.limits.diagnosis_s)
-        commands.append(GoToCheckpoint("the attempt failed"))
+        commands += self._go("the attempt failed")
         return commands + (self._choose() if self._diagnoses.get(self.state_id) else [])
 
     def _diagnosed(self, event: DiagnosisArrived) -> list[Command]:
@@ -441,7 +460,7 @@ class EpisodeMachine:
         """From the choice to what was chosen: checkpoint first, then a still, then the deed."""
         assert self.decision is not None and self.failure is not None
         if not self._at_checkpoint:
-            return []
+            return self._go("before anything else is done")
         if not self._measured:
             return [Recheck(after=False)]
         if self.decision.action is Action.ASK:
@@ -452,6 +471,10 @@ class EpisodeMachine:
         self._acted = (self.decision.cause, self.decision.repair)
         return [*self._to(State.REPAIRING, self.decision.repair, self.limits.repair_s),
                 Repair(self.decision.repair, self.state_id)]
+
+    def _question_put(self) -> list[Command]:
+        # Asked once more, or given more time: the person has the whole limit again.
+        return [WaitAtMost(State.ASKING, self.limits.question_s)] if self.state is State.ASKING else []
 
     def _understood(self, event: MeaningArrived) -> list[Command]:
         if self.state is not State.ASKING:
@@ -477,6 +500,7 @@ class EpisodeMachine:
 
     # ---- robot -----------------------------------------------------------------------------------
     def _held(self, event: HoldEnded) -> list[Command]:
+        self._going = False
         if not event.at_checkpoint:
             if self.state is State.ENDING:
                 return self._report()
@@ -508,7 +532,7 @@ class EpisodeMachine:
         self._at_checkpoint = False
         return [*self._to(State.RECHECKING, "judging the result",
                           self.limits.checkpoint_s + self.limits.recheck_s),
-                GoToCheckpoint("the repair is over")]
+                *self._go("the repair is over")]
 
     def _rechecked(self, event: RecheckEnded) -> list[Command]:
         if not event.after:
@@ -543,8 +567,10 @@ class EpisodeMachine:
             return self._choose()
         if event.state is State.ENDING:
             return self._report()
+        self._going = False
         text = {
-            State.ATTEMPTING: "the attempt ended without success and no failure was reported",
+            State.ATTEMPTING: "the attempt ended without success and no failure was reported"
+                              + (f" ({self._attempt_said})" if self._attempt_said else ""),
             State.PREPARING: "the checkpoint or the first still did not come in time",
             State.REPAIRING: "the repair did not end in time",
             State.RECHECKING: "the re-check did not answer in time",
@@ -553,7 +579,7 @@ class EpisodeMachine:
         return [CancelMotion(text), *self._end(Disposition.ABANDONED, claim, text)]
 
     def _stopped(self, event: StopPressed) -> list[Command]:
-        if not self.busy or self.state is State.ENDING:
+        if not self.busy or self.state in (State.ENDING, State.TAKEN_OVER):
             return []
         moved = self.state in (State.REPAIRING, State.RECHECKING)
         text = f"stopped by {event.who or 'somebody'}" + (f": {event.reason}" if event.reason else "")
@@ -562,6 +588,8 @@ class EpisodeMachine:
             Disposition.ABANDONED, Claim.CANNOT_TELL if moved else Claim.NOT_SUCCEEDED, text, go=False)]
 
     def _taken_over(self, event: TakenOver) -> list[Command]:
+        if self.state is State.TAKEN_OVER:
+            return []
         text = f"{event.who or 'somebody'} took the arm over"
         commands: list[Command] = []
         if self.busy:
@@ -581,7 +609,7 @@ class EpisodeMachine:
         self._ending = Outcome(disposition, claim, grounds, *self._acted,
                                self._cost, self._questions, self._repairs)
         if go and not self._at_checkpoint:
-            return [*self._to(State.ENDING, grounds, self.limits.checkpoint_s), GoToCheckpoint(grounds)]
+            return [*self._to(State.ENDING, grounds, self.limits.checkpoint_s), *self._go(grounds)]
         return self._report()
 
     def _report(self) -> list[Command]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from action_msgs.msg import GoalStatus
@@ -34,6 +35,8 @@ _COSTS, _ANSWERER = load_costs()
 PARAMETERS = (
     Parameter("record", "", "Commissioning record; empty: records/<robot>.yaml in the configuration folder."),
     Parameter("robot", "panda", "Robot profile, compared with the record's."),
+    Parameter("models", "", "Folder of the models that diagnose, compared with the record's; empty: the shipped "
+              "ones. As for the diagnosis node."),
     Parameter("sense_sources", ["force"], "Sources that may be consulted after the first diagnosis."),
     Parameter("cost_retry", _COSTS.retry, "Cost of the right repair; the unit.", 0.0, 1e6),
     Parameter("cost_wrong_repair", _COSTS.wrong_repair, "Cost of a wrong repair on top of it.", 0.0, 1e6),
@@ -54,6 +57,23 @@ _ANSWER_NAMES = ("answer_correct", "answer_uninformative", "answer_wrong")
 _READY_S = 5.0  # how long a server may take to be found
 
 
+#: From why a server gave no answer, and whether what was asked may have begun, to the event that follows.
+Otherwise = Callable[[str, bool], e.Event]
+
+
+@dataclass
+class _Request:
+    """Something asked of a server: sent once it is found, given up when it is not found or goes away."""
+
+    episode_id: str
+    found: Callable[[], bool]
+    send: Callable[[_Request], None]
+    otherwise: Otherwise
+    until_s: float
+    sent: bool = False
+    answered: bool = False
+
+
 class DecisionNode(DialogueNode):
     """Shell round EpisodeMachine: events from topics, services and actions; commands back to them."""
 
@@ -71,25 +91,27 @@ class DecisionNode(DialogueNode):
         self.record, self.no_record = record_or_reason(path)
         if self.record is None:
             self.get_logger().warning(f"no measured accuracy: {self.no_record}. The robot will ask.")
-        self.models = models_in_use(self.vocabulary, profile)
+        models = self.value("models")
+        self.models = models_in_use(self.vocabulary, profile, Path(models) if models else None)
         self.robot_id = profile.robot_id
         self.camera: tuple[int, int] | None = None
         self.said_stale = ""
 
     def activate(self) -> None:
         """Open all ends and start with no open episode."""
+        self._read_costs({})  # they may have been changed since the node was configured
         limits = e.Limits(question_s=self.value("question_limit_s"), max_repairs=self.value("max_repairs"))
         self.machine = e.EpisodeMachine(self._choose, self._cost, limits)
         self.deadline: tuple[float, e.State] | None = None
-        self.waiting: list[tuple[float, Callable[[], bool], Callable[[], None], Callable[[], None]]] = []
+        self.requests: list[_Request] = []
         self.motion = None
-        self.last_motion = "none"
         self.decisions = self.publisher(m.Decision, topics.DECISION, EXCHANGE_QOS)
         self.outcomes = self.publisher(m.Outcome, topics.OUTCOME, EXCHANGE_QOS)
         self.episodes = self.publisher(m.EpisodeStatus, topics.EPISODE, EXCHANGE_QOS)
         self.heartbeats = self.publisher(Header, topics.HEARTBEAT, EVENT_QOS)
         self.subscription(m.Failure, topics.FAILURE, self._on_failure, EVENT_QOS)
         self.subscription(m.Diagnosis, topics.DIAGNOSIS, self._on_diagnosis, EXCHANGE_QOS)
+        self.subscription(m.Question, topics.QUESTION, self._on_question, EXCHANGE_QOS)
         self.subscription(m.ReplyMeaning, topics.REPLY_MEANING, self._on_meaning, EXCHANGE_QOS)
         self.subscription(m.Stop, topics.STOP, self._on_stop, EVENT_QOS)
         self.subscription(String, topics.ROBOT_MODE, self._on_mode, EXCHANGE_QOS)
@@ -115,8 +137,9 @@ class DecisionNode(DialogueNode):
         def value(name: str) -> float:
             return float(changed.get(name, self.value(name)))
 
-        self.costs = Costs(*(value(name) for name in _COST_NAMES))
-        self.answerer = Answerer(*(value(name) for name in _ANSWER_NAMES))
+        # Both are made before either is taken over: a refused change changes nothing.
+        self.costs, self.answerer = (Costs(*(value(name) for name in _COST_NAMES)),
+                                     Answerer(*(value(name) for name in _ANSWER_NAMES)))
 
     def _cost(self, name: str) -> float:
         return getattr(self.costs, name)
@@ -141,16 +164,18 @@ class DecisionNode(DialogueNode):
     # ---- events --------------------------------------------------------------
     def _feed(self, event: e.Event) -> None:
         """Hand an event to the machine and carry out what follows, under the ids that hold then."""
-        before = self.machine.episode_id
+        before = self.machine.episode_id, self.machine.state_id
         commands = self.machine.handle(event)
-        episode_id = self.machine.episode_id or before
+        episode_id, state_id = self.machine.episode_id or before[0], self.machine.state_id or before[1]
         for command in commands:
-            self._do(command, episode_id)
+            self._do(command, episode_id, state_id)
 
     def _on_start(self, request: srv.StartTask.Request, response: srv.StartTask.Response):
         if self.machine.busy:
             response.error_code = ERROR_BUSY
-            response.error_msg = (f"episode {self.machine.episode_id} is still open "
+            response.error_msg = ("a person has the arm; the robot takes tasks after the hand_back service"
+                                  if self.machine.state is e.State.TAKEN_OVER else
+                                  f"episode {self.machine.episode_id} is still open "
                                   f"({self.machine.state.value}); wait for its outcome or stop it")
             return response
         response.accepted, response.episode_id = True, self._new_id()
@@ -175,9 +200,17 @@ class DecisionNode(DialogueNode):
         except EvidenceError as error:
             self.get_logger().error(f"a diagnosis was dropped: {error}")
 
+    def _on_question(self, message: m.Question) -> None:
+        if self._is_current(message):
+            self._feed(e.QuestionPut())
+
+    def _is_current(self, message) -> bool:
+        """False for what belongs to an earlier episode or state, and is seen again on a late start."""
+        return (message.episode_id, message.state_id) == (self.machine.episode_id, self.machine.state_id)
+
     def _on_meaning(self, message: m.ReplyMeaning) -> None:
-        if message.episode_id != self.machine.episode_id:
-            return  # of an earlier episode, seen again on a late start
+        if not self._is_current(message):
+            return
         self._feed(e.MeaningArrived(message.act, message.cause, message.requested_repair, message.who,
                                     message.times_asked))
 
@@ -201,65 +234,65 @@ class DecisionNode(DialogueNode):
         if self.deadline and now >= self.deadline[0]:
             state, self.deadline = self.deadline[1], None
             self._feed(e.DeadlinePassed(state))
-        waiting, self.waiting = self.waiting, []
-        for until, ready, send, give_up in waiting:
-            if ready():
-                send()
-            elif now >= until:
-                give_up()
-            else:
-                self.waiting.append((until, ready, send, give_up))
+        self._serve_requests(now)
 
     # ---- commands ------------------------------------------------------------
-    def _do(self, command: e.Command, episode_id: str) -> None:
-        machine = self.machine
+    def _do(self, command: e.Command, episode_id: str, state_id: str) -> None:
         match command:
             case e.ShowState():
                 self.deadline = None
-                self._show(episode_id, machine.state_id, command.state.value, command.detail)
+                self._show(episode_id, state_id, command.state.value, command.detail)
             case e.WaitAtMost():
                 self.deadline = (self.steady_s() + command.seconds, command.state)
             case e.Announce():
-                self.decisions.publish(decision_message(command.decision, episode_id, machine.state_id,
+                self.decisions.publish(decision_message(command.decision, episode_id, state_id,
                                                         self.get_clock().now().to_msg()))
                 self.get_logger().info(f"[{episode_id}] {command.decision.action.name}: {command.decision.reason}")
             case e.Report():
                 self._report(command.outcome, episode_id)
             case e.GoToCheckpoint():
                 self._call(self.hold_client, srv.Hold.Request(episode_id=episode_id, reason=command.reason),
-                           lambda r: e.HoldEnded(r.at_checkpoint, r.error_msg), episode_id,
-                           e.HoldEnded(False, "the robot's hold service was not found"))
+                           lambda r: e.HoldEnded(r.at_checkpoint, r.error_msg),
+                           lambda why, _: e.HoldEnded(False, f"the robot's hold service {why}"), episode_id)
             case e.Consult():
                 # A refusal is no diagnosis; the time limit of the state then moves the episode on at once.
-                self._call(self.sense_client,
-                           srv.Sense.Request(episode_id=episode_id, state_id=machine.state_id,
-                                             source=command.source),
-                           lambda r: None if r.accepted else e.DeadlinePassed(e.State.SENSING), episode_id,
-                           e.DeadlinePassed(e.State.SENSING))
+                late = e.DeadlinePassed(e.State.SENSING)
+                self._call(self.sense_client, srv.Sense.Request(episode_id=episode_id, state_id=state_id,
+                                                                source=command.source),
+                           lambda r: self._sense_answer(r, late), lambda *_: late, episode_id)
             case e.Attempt():
                 self._goal(self.attempt, action.AttemptTask.Goal(episode_id=episode_id,
                                                                  instruction=command.instruction),
                            lambda status, r: e.AttemptEnded(r.claimed_success, r.message or r.error_msg),
-                           episode_id, e.AttemptEnded(False, "the robot did not take the task"))
+                           lambda why, _: e.AttemptEnded(False, f"the robot's action for a task {why}"),
+                           episode_id)
             case e.Repair():
                 self._goal(self.repair, action.ExecuteRepair.Goal(
                     episode_id=episode_id, state_id=command.state_id, repair=command.repair),
                     lambda status, r: e.RepairEnded(r.done and status == GoalStatus.STATUS_SUCCEEDED, r.state_id,
                                                     r.error_msg, r.refused),
-                    episode_id, e.RepairEnded(False, "", "the robot refused the repair", refused=True))
+                    lambda why, begun: e.RepairEnded(False, "", f"the robot's action for repairs {why}",
+                                                     refused=not begun), episode_id)
             case e.Recheck():
-                after = command.after
-                failure = machine.failure
-                self._goal(self.recheck, action.RunRecheck.Goal(
-                    phase=action.RunRecheck.Goal.AFTER if after else action.RunRecheck.Goal.BEFORE,
-                    episode_id=episode_id, state_id=machine.state_id,
-                    task=failure.instruction if failure else ""),
-                    lambda status, r: e.RecheckEnded(after, r.verdict or "abstain", r.reason or r.error_msg),
-                    episode_id, e.RecheckEnded(after, "abstain", "the re-check was not to be had"))
+                self._recheck(command.after, episode_id, state_id)
             case e.CancelMotion():
                 if self.motion is not None:
                     self.motion.cancel_goal_async()
                     self.motion = None
+
+    def _sense_answer(self, response: srv.Sense.Response, late: e.Event) -> e.Event | None:
+        if response.accepted:
+            return None  # the diagnosis comes on its topic
+        self.get_logger().warning(f"consulting a source was refused: {response.error_msg}")
+        return late
+
+    def _recheck(self, after: bool, episode_id: str, state_id: str) -> None:
+        failure, phases = self.machine.failure, action.RunRecheck.Goal
+        self._goal(self.recheck, action.RunRecheck.Goal(
+            phase=phases.AFTER if after else phases.BEFORE, episode_id=episode_id, state_id=state_id,
+            task=failure.instruction if failure else ""),
+            lambda status, r: e.RecheckEnded(after, r.verdict or "abstain", r.reason or r.error_msg),
+            lambda why, _: e.RecheckEnded(after, "abstain", f"the action for re-checks {why}"), episode_id)
 
     def _show(self, episode_id: str, state_id: str, state: str, detail: str) -> None:
         message = m.EpisodeStatus(episode_id=episode_id, state_id=state_id, state=state, detail=detail)
@@ -274,40 +307,65 @@ class DecisionNode(DialogueNode):
         self.outcomes.publish(message)
         self.get_logger().info(f"[{episode_id}] {o.disposition.value}, {o.claim.value}: {o.grounds}")
 
-    def _feed_if(self, episode_id: str, event: e.Event | None) -> None:
-        """An answer counts only for the episode it was asked in."""
-        if event is not None and self.is_active and self.machine.episode_id == episode_id:
+    # ---- what is asked of servers --------------------------------------------
+    def _serve_requests(self, now: float) -> None:
+        requests, self.requests = self.requests, []
+        for request in requests:
+            if request.answered or request.episode_id != self.machine.episode_id:
+                continue  # nobody waits for it any more; what was not sent yet never is
+            if request.found():
+                if not request.sent:
+                    request.sent = True
+                    request.send(request)
+            elif request.sent:
+                self._answer(request, request.otherwise("went away", True))
+            elif now >= request.until_s:
+                self._answer(request, request.otherwise("was not found", False))
+            if not request.answered:
+                self.requests.append(request)
+
+    def _answer(self, request: _Request, event: e.Event | None) -> None:
+        """The first answer counts, and only for the episode it was asked in."""
+        if request.answered:
+            return
+        request.answered = True
+        if event is not None and self._awaited(request):
             self._feed(event)
 
-    def _call(self, client, request, to_event: Callable, episode_id: str, otherwise: e.Event) -> None:
-        def done(future) -> None:
-            self._feed_if(episode_id, otherwise if future.exception() else to_event(future.result()))
+    def _awaited(self, request: _Request) -> bool:
+        return self.is_active and self.machine.episode_id == request.episode_id
 
-        self.waiting.append((self.steady_s() + _READY_S, client.service_is_ready,
-                             lambda: client.call_async(request).add_done_callback(done),
-                             lambda: self._feed_if(episode_id, otherwise)))
+    def _call(self, client, message, to_event: Callable, otherwise: Otherwise, episode_id: str) -> None:
+        def send(request: _Request) -> None:
+            client.call_async(message).add_done_callback(lambda future: self._answer(
+                request, otherwise("failed", True) if future.exception() else to_event(future.result())))
 
-    def _goal(self, client, goal, to_event: Callable, episode_id: str, otherwise: e.Event) -> None:
-        moves = client is not self.recheck
+        self.requests.append(_Request(episode_id, client.service_is_ready, send, otherwise,
+                                      self.steady_s() + _READY_S))
 
-        def ended(future) -> None:
-            if moves:
-                self.motion = None
-            result = None if future.exception() else future.result()
-            self._feed_if(episode_id, otherwise if result is None else to_event(result.status, result.result))
+    def _goal(self, client, goal, to_event: Callable, otherwise: Otherwise, episode_id: str) -> None:
+        def send(request: _Request) -> None:
+            client.send_goal_async(goal).add_done_callback(lambda future: accepted(request, future))
 
-        def accepted(future) -> None:
+        def accepted(request: _Request, future) -> None:
             handle = None if future.exception() else future.result()
             if handle is None or not handle.accepted:
-                self._feed_if(episode_id, otherwise)
-                return
-            if moves:
-                self.motion = handle
-            handle.get_result_async().add_done_callback(ended)
+                self._answer(request, otherwise("refused it", False))
+            elif request.answered or not self._awaited(request):
+                handle.cancel_goal_async()  # the episode ended while the goal was on its way
+            else:
+                if client is not self.recheck:
+                    self.motion = handle
+                handle.get_result_async().add_done_callback(lambda done: ended(request, handle, done))
 
-        self.waiting.append((self.steady_s() + _READY_S, client.server_is_ready,
-                             lambda: client.send_goal_async(goal).add_done_callback(accepted),
-                             lambda: self._feed_if(episode_id, otherwise)))
+        def ended(request: _Request, handle, future) -> None:
+            if self.motion is handle:
+                self.motion = None
+            self._answer(request, otherwise("failed", True) if future.exception()
+                         else to_event(future.result().status, future.result().result))
+
+        self.requests.append(_Request(episode_id, client.server_is_ready, send, otherwise,
+                                      self.steady_s() + _READY_S))
 
     def deactivate(self) -> None:
         """End what moves; the robot holds by itself when the heartbeat stops."""

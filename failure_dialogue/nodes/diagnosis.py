@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from failure_dialogue_msgs import msg as m
 from failure_dialogue_msgs import srv
 from geometry_msgs.msg import WrenchStamped
@@ -10,7 +12,7 @@ from sensor_msgs.msg import Image, JointState
 from failure_dialogue import topics
 from failure_dialogue.diagnosis.load import load_diagnosers
 from failure_dialogue.diagnosis.protocol import Diagnosis
-from failure_dialogue.errors import EvidenceError
+from failure_dialogue.errors import ConfigError, EvidenceError
 from failure_dialogue.evidence import Evidence, RollingBuffer
 from failure_dialogue.nodes.convert import diagnosis_message, image_rgb, phases, seconds
 from failure_dialogue.nodes.node import (EVENT_QOS, EXCHANGE_QOS, OK, SENSOR_QOS, WARN, DialogueNode, Health,
@@ -23,6 +25,8 @@ ERROR_NO_FAILURE = 201
 
 PARAMETERS = (
     Parameter("robot", "panda", "Robot profile: joint names, gripper units, kinematics."),
+    Parameter("models", "", "Folder of the models; empty: those that ship with the package. As for the decision "
+              "node."),
     Parameter("first_sources", ["camera"], "Sources that diagnose every failure without being asked to."),
     Parameter("offered_sources", ["camera", "force"], "Sources that may be consulted; leave one out to "
               "switch its channel off."),
@@ -41,9 +45,12 @@ class DiagnosisNode(DialogueNode):
 
     def configure(self) -> None:
         """Load every diagnoser of every family; a missing or altered model fails here, by name."""
+        if abs(self.value("wrench_sign")) != 1.0:
+            raise ConfigError(f"the parameter wrench_sign is {self.value('wrench_sign'):g}; it must be 1 or -1")
         vocabulary = load_vocabulary()
         profile = load_profile(self.value("robot"))
-        self.diagnosers = {family: load_diagnosers(vocabulary, family, profile)
+        folder = self.value("models")
+        self.diagnosers = {family: load_diagnosers(vocabulary, family, profile, Path(folder) if folder else None)
                            for family in vocabulary.families}
         self.buffer = RollingBuffer(self.value("buffer_s"), self.value("frame_period_s"))
         self.failure: m.Failure | None = None
@@ -85,13 +92,12 @@ class DiagnosisNode(DialogueNode):
 
     # failures ---------------------------------------------------------------
     def _on_episode(self, message: m.EpisodeStatus) -> None:
-        self.episode_id = message.episode_id
+        self.episode_id = message.episode_id if message.state != "idle" else ""  # the next failure has another
 
     def _on_failure(self, message: m.Failure) -> None:
         self.failure, self.evidence = message, None
-        for source in self.value("first_sources"):
-            if source in self.value("offered_sources"):
-                self._publish(source)
+        for source in filter(None, self.value("first_sources")):
+            self._publish(source)
 
     def _on_sense(self, request: srv.Sense.Request, response: srv.Sense.Response):
         failure = self.failure
@@ -127,6 +133,10 @@ class DiagnosisNode(DialogueNode):
         if diagnoser is None:
             return Diagnosis.abstention(source, failure.family, "", f"there is no {source} diagnoser for family "
                                         f"{failure.family!r}; train one or add it to the vocabulary")
+        if source not in self.value("offered_sources"):
+            # Said at once, or the decision would wait for it until its time limit.
+            return Diagnosis.abstention(source, failure.family, diagnoser.model_id,
+                                        f"the {source} is switched off here (parameter offered_sources)")
         if self.evidence is None:
             try:
                 self.evidence = self.buffer.window(

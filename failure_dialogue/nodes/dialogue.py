@@ -144,9 +144,16 @@ class QuestionNode(DialogueNode):
         message.header.stamp = self.get_clock().now().to_msg()
         if meaning.act is Act.STOP:  # straight to the robot, before anything else
             self.stops.publish(m.Stop(header=message.header, who=event.who, reason=event.text[:200]))
-        elif meaning.act is Act.TAKEOVER and self.takeover.service_is_ready():
-            self.takeover.call_async(srv.Takeover.Request(who=event.who, reason=event.text[:200]))
+        elif meaning.act is Act.TAKEOVER:
+            self._hand_arm_to(event.who, event.text[:200])
         self.meanings.publish(message)
+
+    def _hand_arm_to(self, who: str, reason: str) -> None:
+        if self.takeover.service_is_ready():
+            self.takeover.call_async(srv.Takeover.Request(who=who, reason=reason))
+        else:
+            self.get_logger().error(f"{who or 'somebody'} wants the arm, but nobody serves {topics.TAKEOVER}; "
+                                    "the robot stays at its checkpoint")
 
     def deactivate(self) -> None:
         """Fall silent."""

@@ -11,9 +11,11 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock, ClockType
+from rclpy.exceptions import ParameterException, ParameterUninitializedException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
 
 from failure_dialogue.errors import ConfigError, FailureDialogueError
 
@@ -92,7 +94,10 @@ class DialogueNode(LifecycleNode):
     # for subclasses ---------------------------------------------------------
     def value(self, name: str):
         """Value of a declared parameter."""
-        return self.get_parameter(name).value
+        try:
+            return self.get_parameter(name).value
+        except ParameterUninitializedException:
+            return []  # what ROS makes of [] on a command line or in a file: a list without a type
 
     def now_s(self) -> float:
         """The node's time (simulated where use_sim_time is set) in seconds."""
@@ -232,26 +237,38 @@ def end_signals() -> None:
 def run(factory: Callable[[], DialogueNode], argv: list[str] | None = None) -> int:
     """Start a node, spin it until Ctrl-C or SIGTERM, and end without a traceback. Exit status.
 
-    A parameter value of the wrong type or out of its range ends with status 2 and one clear line.
+    Arguments or a parameter file that cannot be read, and a parameter value of the wrong type or out of its
+    range, end with status 2 and one clear line.
     """
-    rclpy.init(args=argv if argv is not None else sys.argv)
-    end_signals()
+    # Both signals cut off whatever runs, the loading of models included, and leave ROS alive meanwhile: a
+    # publisher whose context is gone would raise in the middle of a callback.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    node: DialogueNode | None = None
     try:
-        node = factory()
-    except Exception as error:
-        print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
-        rclpy.try_shutdown()
-        return 2
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
+        try:
+            rclpy.init(args=argv if argv is not None else sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+        except RuntimeError as error:  # the base of rcl's own kinds
+            return _refused(error)
+        try:
+            node = factory()
+        except (ParameterException, FailureDialogueError) as error:
+            return _refused(error)
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
         node.autostart()
         executor.spin()
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:
-        executor.shutdown(timeout_sec=2.0)
-        if rclpy.ok():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # the end is under way
+        if node is not None and rclpy.ok():
             node.destroy_node()
         rclpy.try_shutdown()
     return 0
+
+
+def _refused(error: Exception) -> int:
+    print("error:", " ".join(str(error).split()), file=sys.stderr)
+    return 2
