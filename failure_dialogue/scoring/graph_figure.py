@@ -115,7 +115,8 @@ LINKS = (
     Link("decision", "dialogue", _T, (topics.DECISION, topics.EPISODE),
          ((6.4, 2.14), (7.65, 2.14)), (6.45, 2.07)),
     Link("dialogue", "decision", _T, (topics.REPLY_MEANING,), ((7.65, 2.56), (6.4, 2.56)), (6.5, 2.49)),
-    Link("dialogue", "decision", _T, (topics.QUESTION, topics.STOP), ((7.65, 2.98), (6.4, 2.98)), (6.5, 2.91)),
+    Link("dialogue", "decision", _T, (topics.QUESTION, topics.STOP),
+         ((7.65, 2.98), (6.4, 2.98)), (6.5, 2.91)),
     Link("decision", "recheck", _A, (topics.RUN_RECHECK,), ((4.8, 3.12), (4.8, 3.66)), (4.88, 3.42)),
     # what crosses the wall: a task, words, and what anyone may hear
     Link("decision", "show", _T, (topics.OUTCOME,), ((5.7, 3.12), (5.7, 4.9)), (5.75, 3.42)),

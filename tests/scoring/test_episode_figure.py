@@ -305,7 +305,7 @@ def axes(figure, label):
 
 
 def texts(figure):
-    """All texts that are visible, tick labels included (those beyond the limits of the axes are not drawn)."""
+    """All texts that are visible, tick labels included; those beyond the limits of the axes are not drawn."""
     shown = list(figure.texts)
     for ax in figure.axes:
         shown += ax.texts
