@@ -15,6 +15,7 @@ DIAGNOSIS = PREFIX + "diagnosis"
 DECISION = PREFIX + "decision"
 QUESTION = PREFIX + "question"
 REPLY = PREFIX + "reply"
+SAY = PREFIX + "say"  # std_msgs/String, what the robot says besides its questions, from the dialogue
 REPLY_MEANING = PREFIX + "reply_meaning"
 OUTCOME = PREFIX + "outcome"
 EPISODE = PREFIX + "episode"

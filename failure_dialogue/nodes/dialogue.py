@@ -6,6 +6,7 @@ import time
 
 from failure_dialogue_msgs import msg as m
 from failure_dialogue_msgs import srv
+from std_msgs.msg import String
 
 from failure_dialogue import topics
 from failure_dialogue.dialogue.acts import Act
@@ -47,9 +48,9 @@ class QuestionNode(DialogueNode):
         self.asking = ("", "")
         self.asked_for: m.Decision | None = None
         self.numbers: dict[str, int] = {}
-        self.times_asked = 0
         self.questions = self.publisher(m.Question, topics.QUESTION, EXCHANGE_QOS)
         self.meanings = self.publisher(m.ReplyMeaning, topics.REPLY_MEANING, EXCHANGE_QOS)
+        self.says = self.publisher(String, topics.SAY, EVENT_QOS)
         self.stops = self.publisher(m.Stop, topics.STOP, EVENT_QOS)
         self.takeover = self.client(srv.Takeover, topics.TAKEOVER)
         self.subscription(m.Failure, topics.FAILURE, self._on_failure, EVENT_QOS)
@@ -83,7 +84,6 @@ class QuestionNode(DialogueNode):
                 self.asking != (d.episode_id, d.state_id):
             return
         self.asked_for = d
-        self.times_asked = 0
         number = self.numbers[d.episode_id] = self.numbers.get(d.episode_id, 0) + 1
         try:
             question = make_question(
@@ -120,14 +120,13 @@ class QuestionNode(DialogueNode):
                 case PublishMeaning():
                     self._publish_meaning(event)
                 case Say():
-                    self.get_logger().info(f"says: {event.text}")
+                    self.says.publish(String(data=event.text))
                     self.speaker.say(event.text)
                 case Close():
                     self.get_logger().info(f"question {event.question_id} is closed: {event.reason}")
 
     def _publish_question(self, event: PublishQuestion) -> None:
         q = event.question
-        self.times_asked += 1
         message = m.Question(episode_id=q.episode_id, state_id=q.state_id, question_id=q.question_id, text=q.text,
                              options=list(q.options), option_causes=list(q.option_causes),
                              expiry=stamp(time.time() + event.deadline - self.steady_s()))
@@ -140,7 +139,7 @@ class QuestionNode(DialogueNode):
             episode_id=event.episode_id, state_id=event.state_id, question_id=event.question_id, text=event.text,
             who=event.who, act=meaning.act.value, cause=meaning.cause, causes=list(meaning.causes),
             likelihoods=[float(p) for p in meaning.likelihoods], requested_repair=meaning.requested_repair,
-            reason=meaning.reason, times_asked=self.times_asked)
+            reason=meaning.reason, times_asked=event.times_asked)
         message.header.stamp = self.get_clock().now().to_msg()
         if meaning.act is Act.STOP:  # straight to the robot, before anything else
             self.stops.publish(m.Stop(header=message.header, who=event.who, reason=event.text[:200]))

@@ -18,8 +18,6 @@ from failure_dialogue.dialogue.text import readable, short_text
 from failure_dialogue.domain import join_running_graph
 from failure_dialogue.errors import SetupError
 
-#: What the robot says beside its questions (std_msgs/String): why a reply is ignored, grounds, waiting.
-SAY = topics.PREFIX + "say"
 #: What stood on the topics before this client came arrives within this time; only an open question is shown.
 SETTLE_S = 1.5
 #: How long a reply waits for the dialogue node, and how long the last one waits for its meaning.
@@ -204,7 +202,7 @@ class _Client:
                 (msg.ReplyMeaning, topics.REPLY_MEANING, self._transcript.meaning),
                 (msg.Decision, topics.DECISION, self._transcript.decision),
                 (msg.Outcome, topics.OUTCOME, self._transcript.outcome),
-                (String, SAY, self._transcript.said)):
+                (String, topics.SAY, self._transcript.said)):
             # EVENT_QOS hears new messages only; what stood before we came matters for questions alone.
             qos = EXCHANGE_QOS if topic in (topics.QUESTION, topics.REPLY_MEANING) else EVENT_QOS
             self._node.create_subscription(kind, topic, callback, qos)

@@ -121,7 +121,7 @@ LINKS = (
     # what crosses the wall: a task, words, and what anyone may hear
     Link("decision", "show", _T, (topics.OUTCOME,), ((5.7, 3.12), (5.7, 4.9)), (5.75, 3.42)),
     Link("show", "decision", _S, (topics.START_TASK,), ((6.28, 4.9), (6.28, 3.12)), (6.33, 4.45)),
-    Link("dialogue", "scripted_person", _T, (topics.QUESTION,), ((8.3, 3.12), (8.3, 4.9)), (8.25, 3.42),
+    Link("dialogue", "scripted_person", _T, (topics.QUESTION, topics.SAY), ((8.3, 3.12), (8.3, 4.9)), (8.25, 3.42),
          "right"),
     Link("scripted_person", "dialogue", _T, (topics.REPLY,), ((8.55, 4.9), (8.55, 3.12)), (8.6, 3.42)),
     # behind the wall

@@ -17,7 +17,7 @@ from std_msgs.msg import String
 
 from failure_dialogue import topics
 from failure_dialogue.nodes.node import EVENT_QOS, EXCHANGE_QOS
-from failure_dialogue.nodes.talk import SAY, Transcript
+from failure_dialogue.nodes.talk import Transcript
 
 #: rclpy 7.1 (through lark) uses a module that later Pythons have renamed.
 pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")
@@ -79,7 +79,7 @@ class FakeDialogue:
         self.node = nodes.add(rclpy.create_node, "fake_dialogue")
         self.questions = self.node.create_publisher(msg.Question, topics.QUESTION, EXCHANGE_QOS)
         self.meanings = self.node.create_publisher(msg.ReplyMeaning, topics.REPLY_MEANING, EXCHANGE_QOS)
-        self.says = self.node.create_publisher(String, SAY, EVENT_QOS)
+        self.says = self.node.create_publisher(String, topics.SAY, EVENT_QOS)
         self.replies, self.stops = [], []
         self.node.create_subscription(msg.Reply, topics.REPLY, self._on_reply, EVENT_QOS)
         self.node.create_subscription(msg.Stop, topics.STOP, self.stops.append, EVENT_QOS)
