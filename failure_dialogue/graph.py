@@ -81,6 +81,7 @@ class SimOptions:
 def sim_graph(options: SimOptions) -> tuple[GraphNode, ...]:
     """The simulated robot, the nodes that diagnose, decide, ask and re-check, and the show driving them."""
     common: dict[str, Value] = {"use_sim_time": options.use_sim_time, "autostart": options.autostart}
+    robot: dict[str, Value] = {**common, "robot": "panda_sim"}
     seed = _stated(seed=options.seed)
     pace = _stated(real_time_factor=options.real_time_factor)
     figures = _stated(scenario=options.scenario, episodes=options.episodes, report=options.report)
@@ -88,10 +89,10 @@ def sim_graph(options: SimOptions) -> tuple[GraphNode, ...]:
         # The bridge makes the simulated time, so it does not wait for it.
         GraphNode("sim_bridge", "sim_bridge.node", "sim_bridge_node",
                   {"autostart": options.autostart, **seed, **pace}),
-        GraphNode("diagnosis", "failure_dialogue.nodes.diagnosis", "diagnosis_node", common),
-        GraphNode("decision", "failure_dialogue.nodes.decision", "decision_node", common),
+        GraphNode("diagnosis", "failure_dialogue.nodes.diagnosis", "diagnosis_node", robot),
+        GraphNode("decision", "failure_dialogue.nodes.decision", "decision_node", robot),
         GraphNode("dialogue", "failure_dialogue.nodes.dialogue", "dialogue_node", common),
-        GraphNode("recheck", "failure_dialogue.nodes.recheck", "recheck_node", common),
+        GraphNode("recheck", "failure_dialogue.nodes.recheck", "recheck_node", robot),
     ]
     if options.record:
         nodes.append(GraphNode("recorder", "failure_dialogue.nodes.recorder", "recorder_node",

@@ -87,7 +87,7 @@ def tour(seed: int) -> list[Scenario]:
 def _asking_cost() -> tuple[float, str]:
     """The highest of a few costs at which the camera's measured accuracy makes asking the better choice."""
     costs, answerer = load_costs()
-    record, reason = record_or_reason(config_dir() / "records" / "panda.yaml")
+    record, reason = record_or_reason(config_dir() / "records" / "panda_sim.yaml")
     entry = record.entry("grasp", "camera") if record else None
     if entry is None:
         return costs.ask, f"Without a measured accuracy the robot asks ({reason or 'camera not measured'})."
@@ -270,11 +270,12 @@ class Show(Node):
             if scenario.expect and not _shown(scenario.expect, episode):
                 wrong += 1
                 print(f"           this was to show: {scenario.expect}; it did not", flush=True)
-        print("\n=== In sum ===", flush=True)
-        self._print(summary_lines(self.scored))
+        if self.scenario == "mixed":
+            print("\n=== In sum ===", flush=True)
+            self._print(summary_lines(self.scored))
         if self.latencies_s:
             ordered = sorted(self.latencies_s)
-            print(f"from failure to decision: median {1e3 * ordered[len(ordered) // 2]:.0f} ms, largest "
+            print(f"\nfrom failure to decision: median {1e3 * ordered[len(ordered) // 2]:.0f} ms, largest "
                   f"{1e3 * ordered[-1]:.0f} ms (n={len(ordered)})", flush=True)
         if self.report:
             Path(self.report).write_text(json.dumps({

@@ -22,18 +22,20 @@ def _line(time_s: float, what: str, text: str) -> list[str]:
 
 def failure(time_s: float, message) -> list[str]:
     """What failed, and by which measurement the robot noticed."""
-    return _line(time_s, "Failed", f"the {message.object} was lost in the {message.stage}. "
+    stage = "lift" if message.stage in ("relax", "hold") else message.stage
+    return _line(time_s, "Failed", f"the {message.object} was lost in the {stage}. "
                  f"Noticed by: {message.noticed_by}")
 
 
 def diagnosis(time_s: float, message) -> list[str]:
     """What one source saw."""
+    who = "The force sensor" if message.source == "force" else f"The {message.source}"
     if message.abstained:
-        return _line(time_s, f"The {message.source} says", f"nothing. {message.reason}")
+        return _line(time_s, f"{who} says", f"nothing. {message.reason}")
     ranked = sorted(zip(message.probabilities, message.causes), reverse=True)
     text = ", ".join(f"{plain(cause)} {p:.2f}" for p, cause in ranked)
     events = "".join(f"; {e.name} {e.detail}" for e in message.events)
-    return _line(time_s, f"The {message.source} says", f"{text}{events} ({1e3 * message.latency_s:.0f} ms)")
+    return _line(time_s, f"{who} says", f"{text}{events} ({1e3 * message.latency_s:.0f} ms)")
 
 
 def decision(time_s: float, message) -> list[str]:

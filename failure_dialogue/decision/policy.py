@@ -261,7 +261,7 @@ def _cost_lines(situation: Situation, belief: _Belief, barrier: str, costs: Cost
 
 def _ask_barrier(situation: Situation) -> str:
     if not situation.person_present:
-        return "nobody is there to ask"
+        return "nobody answered" if situation.questions_asked else "nobody is there to ask"
     if situation.questions_asked >= situation.max_questions:
         return f"{situation.questions_asked} of {situation.max_questions} permitted questions were asked"
     return ""
@@ -299,6 +299,9 @@ def decide(situation: Situation, costs: Costs, answerer: Answerer) -> Decision:
     cause, remark = _replied_cause(situation)
     if cause is not None and answerer.informative_accuracy > 0:
         trust = answerer.informative_accuracy
+        # What the robot itself would have acted on is out of question now.
+        lines = (ActionCost(Action.ACT, cause.repair, ev_act(trust, costs)),
+                 *(line for line in lines if line.action is not Action.ACT))
         return decision(Action.ACT, f"the person says {_words(cause.name)}; an answer that names a cause is "
                         f"taken to be right in {trust:.2f} of the cases (stated, not measured)",
                         cause=cause.name, repair=cause.repair, p=trust, p_low=math.nan, p_high=math.nan, n=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import pi
 
 from failure_dialogue.robots.profile import RobotProfile
@@ -24,3 +25,6 @@ PANDA = RobotProfile(
     ),
     tool_offset_m=0.1065 + 0.097,
 )
+
+#: The same arm in simulation. It has an id of its own: what was measured on it holds for it alone.
+PANDA_SIM = replace(PANDA, robot_id="panda_sim")

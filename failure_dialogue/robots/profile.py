@@ -63,9 +63,9 @@ class RobotProfile:
 
 def load_profile(robot: str) -> RobotProfile:
     """The profile of a robot by name; ConfigError lists those there are."""
-    from failure_dialogue.robots.panda import PANDA
+    from failure_dialogue.robots.panda import PANDA, PANDA_SIM
 
-    known = {profile.robot_id: profile for profile in (PANDA,)}
+    known = {profile.robot_id: profile for profile in (PANDA, PANDA_SIM)}
     if robot not in known:
         raise ConfigError(f"unknown robot {robot!r}; known: {', '.join(known)}")
     return known[robot]
