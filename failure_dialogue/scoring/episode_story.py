@@ -151,7 +151,8 @@ def _diagnosis_text(m: Any) -> str:
     if m.abstained:
         return f"{m.source}: no diagnosis ({m.reason})"
     probability, cause = max(zip(m.probabilities, m.causes, strict=True))
-    return f"{m.source} says: {plain(cause)} ({probability:.2f})"
+    who = "force sensor" if m.source == "force" else m.source
+    return f"{who} says: {plain(cause)} ({probability:.2f})"
 
 
 def _decision_text(m: Any) -> str:

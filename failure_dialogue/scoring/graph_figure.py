@@ -65,8 +65,8 @@ class Link:
     align: str = "left"
 
 
-#: Whoever stands beside the robot; no node of ours.
-ANYONE = "anyone"
+#: Whoever stands beside the robot, and the terminal a person answers from; no nodes of the graph.
+ANYONE, TERMINAL = "anyone", "talk"
 
 BOXES = {
     "sim_bridge": Box(0.15, 0.12, 1.45, 5.73,
@@ -75,10 +75,11 @@ BOXES = {
     "decision": Box(4.5, 1.92, 1.9, 1.2, "act, sense, ask or hold,\nby measured accuracy\nand stated costs"),
     "recheck": Box(4.5, 3.66, 1.05, 0.62, "did the repair\nhelp?"),
     "dialogue": Box(7.65, 1.92, 1.23, 1.2, "asks, and reads\nwhat a reply\nmeans"),
-    "recorder": Box(6.55, 3.62, 0.95, 0.62, "all topics into\na rosbag2"),
+    "recorder": Box(6.52, 4.9, 0.93, 0.62, "all topics\ninto a bag"),
     "show": Box(4.5, 4.9, 1.9, 0.62, "lays scenes, follows the\nexchange, scores"),
     "scripted_person": Box(7.55, 4.9, 1.38, 0.62, "answers in a\nperson's place"),
     ANYONE: Box(3.4, 1.46, 0.75, 0.3, ""),
+    TERMINAL: Box(6.62, 3.53, 0.83, 0.62, "a person's\nterminal"),
 }
 
 _T, _S, _A = Kind.TOPIC, Kind.SERVICE, Kind.ACTION
@@ -118,12 +119,16 @@ LINKS = (
     Link("dialogue", "decision", _T, (topics.QUESTION, topics.STOP),
          ((7.65, 2.98), (6.4, 2.98)), (6.5, 2.91)),
     Link("decision", "recheck", _A, (topics.RUN_RECHECK,), ((4.8, 3.12), (4.8, 3.66)), (4.88, 3.42)),
+    # the person
+    Link("dialogue", TERMINAL, _T, (topics.QUESTION, topics.SAY), ((7.75, 3.12), (7.75, 3.68), (7.45, 3.68)),
+         (7.7, 3.34), "right"),
+    Link(TERMINAL, "dialogue", _T, (topics.REPLY,), ((7.45, 4.0), (7.93, 4.0), (7.93, 3.12)), (7.97, 3.34)),
     # what crosses the wall: a task, words, and what anyone may hear
     Link("decision", "show", _T, (topics.OUTCOME,), ((5.7, 3.12), (5.7, 4.9)), (5.75, 3.42)),
     Link("show", "decision", _S, (topics.START_TASK,), ((6.28, 4.9), (6.28, 3.12)), (6.33, 4.45)),
-    Link("dialogue", "scripted_person", _T, (topics.QUESTION, topics.SAY), ((8.3, 3.12), (8.3, 4.9)), (8.25, 3.42),
+    Link("dialogue", "scripted_person", _T, (topics.QUESTION,), ((8.35, 3.12), (8.35, 4.9)), (8.3, 4.3),
          "right"),
-    Link("scripted_person", "dialogue", _T, (topics.REPLY,), ((8.55, 4.9), (8.55, 3.12)), (8.6, 3.42)),
+    Link("scripted_person", "dialogue", _T, (topics.REPLY,), ((8.6, 4.9), (8.6, 3.12)), (8.65, 4.3)),
     # behind the wall
     Link("sim_bridge", "show", _T, (GROUND_TRUTH,), ((1.6, 5.12), (4.5, 5.12)), (1.68, 5.05)),
     Link("show", "sim_bridge", _S, (topics.RESET_SCENE,), ((4.5, 5.38), (1.6, 5.38)), (1.68, 5.31)),
@@ -152,7 +157,8 @@ def draw() -> Figure:
             raise ConfigError(f"the graph has a node {node.name!r} that its picture does not know; add it to "
                               "BOXES and LINKS in graph_figure.py")
         _draw_box(ax, node.name, BOXES[node.name], optional=node.name in ("recorder", "scripted_person"))
-    _draw_box(ax, ANYONE, BOXES[ANYONE], optional=True)
+    for name in (ANYONE, TERMINAL):
+        _draw_box(ax, name, BOXES[name], optional=True)
     for link in LINKS:
         _draw_link(ax, link)
     _draw_wall(ax)

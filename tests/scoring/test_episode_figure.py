@@ -331,7 +331,7 @@ def test_the_events_tell_the_episode_in_its_order(figures):
         "failure noticed: the fingers closed to 21.6 mm, from 29.6 mm at the grasp",
         "camera says: slippery surface (0.52)",
         "decision: SENSE force",
-        "force says: slippery surface (0.97)",
+        "force sensor says: slippery surface (0.97)",
         "decision: ACT grip pads",
         "repair: grip pads",
         "re-check: gripper: held to the release; camera: gone from where it stood",
