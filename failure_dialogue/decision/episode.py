@@ -434,7 +434,8 @@ class EpisodeMachine:
         self._diagnoses.setdefault(event.state_id, {})[diagnosis.source] = diagnosis
         if event.state_id != self.state_id:
             return []
-        if self.state is State.DIAGNOSING or (self.state is State.SENSING and diagnosis.source == self._awaited):
+        awaited = self.state is State.SENSING and diagnosis.source == self._awaited
+        if self.state is State.DIAGNOSING or awaited:
             return self._choose()
         return []
 
@@ -575,8 +576,9 @@ class EpisodeMachine:
             State.REPAIRING: "the repair did not end in time",
             State.RECHECKING: "the re-check did not answer in time",
         }.get(event.state, "a time limit passed")
-        claim = Claim.CANNOT_TELL if event.state in (State.REPAIRING, State.RECHECKING) else Claim.NOT_SUCCEEDED
-        return [CancelMotion(text), *self._end(Disposition.ABANDONED, claim, text)]
+        moved = event.state in (State.REPAIRING, State.RECHECKING)
+        return [CancelMotion(text), *self._end(
+            Disposition.ABANDONED, Claim.CANNOT_TELL if moved else Claim.NOT_SUCCEEDED, text)]
 
     def _stopped(self, event: StopPressed) -> list[Command]:
         if not self.busy or self.state in (State.ENDING, State.TAKEN_OVER):

@@ -34,7 +34,7 @@ def image_rgb(message) -> np.ndarray:
     if message.encoding not in ("rgb8", "bgr8"):
         raise EvidenceError(f"image encoding {message.encoding!r} is not understood; publish rgb8 or bgr8")
     if not message.height or not message.width:
-        raise EvidenceError(f"image of {message.width}x{message.height} pixels; the driver sends empty images")
+        raise EvidenceError(f"image of {message.width}x{message.height} pixels; the driver sends empty ones")
     if message.height * message.step != len(message.data) or message.step < 3 * message.width:
         raise EvidenceError(f"image of {message.width}x{message.height}, step {message.step}, has "
                             f"{len(message.data)} bytes; the driver's message is malformed")

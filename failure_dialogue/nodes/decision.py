@@ -1,4 +1,4 @@
-"""The decision node: carries an episode through over ROS 2; what to do next is said by the episode machine."""
+"""The decision node: carries an episode through over ROS 2, as the episode machine says."""
 
 from __future__ import annotations
 
@@ -23,8 +23,17 @@ from failure_dialogue.decision.record import Running, check, record_or_reason, v
 from failure_dialogue.diagnosis.load import models_in_use
 from failure_dialogue.errors import EvidenceError
 from failure_dialogue.nodes.convert import decision_message, diagnosis_value
-from failure_dialogue.nodes.node import (EVENT_QOS, EXCHANGE_QOS, OK, SENSOR_QOS, WARN, DialogueNode, Health,
-                                         Parameter, run)
+from failure_dialogue.nodes.node import (
+    EVENT_QOS,
+    EXCHANGE_QOS,
+    OK,
+    SENSOR_QOS,
+    WARN,
+    DialogueNode,
+    Health,
+    Parameter,
+    run,
+)
 from failure_dialogue.paths import config_dir
 from failure_dialogue.robots.profile import load_profile
 from failure_dialogue.vocabulary import load_vocabulary
@@ -35,8 +44,8 @@ _COSTS, _ANSWERER = load_costs()
 PARAMETERS = (
     Parameter("record", "", "Commissioning record; empty: records/<robot>.yaml in the configuration folder."),
     Parameter("robot", "panda", "Robot profile, compared with the record's."),
-    Parameter("models", "", "Folder of the models that diagnose, compared with the record's; empty: the shipped "
-              "ones. As for the diagnosis node."),
+    Parameter("models", "", "Folder of the models that diagnose, compared with the record's; empty: those "
+              "that ship with the package. As for the diagnosis node."),
     Parameter("sense_sources", ["force"], "Sources that may be consulted after the first diagnosis."),
     Parameter("cost_retry", _COSTS.retry, "Cost of the right repair; the unit.", 0.0, 1e6),
     Parameter("cost_wrong_repair", _COSTS.wrong_repair, "Cost of a wrong repair on top of it.", 0.0, 1e6),
@@ -46,8 +55,8 @@ PARAMETERS = (
     Parameter("answer_uninformative", _ANSWERER.uninformative, "How often an answer names none.", 0.0, 1.0),
     Parameter("answer_wrong", _ANSWERER.wrong, "How often an answer names a wrong cause.", 0.0, 1.0),
     Parameter("person_present", True, "Whether somebody is there to be asked."),
-    Parameter("max_questions", 1, "Questions an episode may ask; an unclear answer is asked once more besides.",
-              0, 10),
+    Parameter("max_questions", 1, "Questions an episode may ask; an unclear answer is asked once more "
+              "besides.", 0, 10),
     Parameter("max_repairs", 2, "Repairs an episode may try.", 1, 10),
     Parameter("question_limit_s", 90.0, "Longest wait for what a reply means; the dialogue's own time limit "
               "should be shorter.", 1.0, 3600.0),
@@ -155,9 +164,10 @@ class DecisionNode(DialogueNode):
         can_sense = tuple(s for s in self.value("sense_sources")
                           if s and s not in findings.diagnoses and s not in findings.unavailable)
         decision = policy.decide(policy.Situation(
-            family, findings.diagnoses, self.record, self.no_record, mismatches, can_sense, findings.ruled_out,
-            findings.questions_asked, self.value("max_questions"),
-            findings.person_present and self.value("person_present"), findings.reply), self.costs, self.answerer)
+            family, findings.diagnoses, self.record, self.no_record, mismatches, can_sense,
+            findings.ruled_out, findings.questions_asked, self.value("max_questions"),
+            findings.person_present and self.value("person_present"), findings.reply),
+            self.costs, self.answerer)
         self.said_stale = decision.stale_reason
         return decision
 
@@ -218,7 +228,8 @@ class DecisionNode(DialogueNode):
         self._feed(e.StopPressed(message.who, message.reason))
 
     def _on_mode(self, message: String) -> None:
-        taken = message.data == "person"
+        # Whoever had the arm and then stopped the robot has not handed it back.
+        taken = message.data == "person" or (self.taken and message.data == "stopped")
         if taken != self.taken:
             self.taken = taken
             self._feed(e.TakenOver("a person") if taken else e.HandedBack("a person"))
@@ -247,7 +258,8 @@ class DecisionNode(DialogueNode):
             case e.Announce():
                 self.decisions.publish(decision_message(command.decision, episode_id, state_id,
                                                         self.get_clock().now().to_msg()))
-                self.get_logger().info(f"[{episode_id}] {command.decision.action.name}: {command.decision.reason}")
+                self.get_logger().info(
+                    f"[{episode_id}] {command.decision.action.name}: {command.decision.reason}")
             case e.Report():
                 self._report(command.outcome, episode_id)
             case e.GoToCheckpoint():
@@ -269,8 +281,8 @@ class DecisionNode(DialogueNode):
             case e.Repair():
                 self._goal(self.repair, action.ExecuteRepair.Goal(
                     episode_id=episode_id, state_id=command.state_id, repair=command.repair),
-                    lambda status, r: e.RepairEnded(r.done and status == GoalStatus.STATUS_SUCCEEDED, r.state_id,
-                                                    r.error_msg, r.refused),
+                    lambda status, r: e.RepairEnded(r.done and status == GoalStatus.STATUS_SUCCEEDED,
+                                                    r.state_id, r.error_msg, r.refused),
                     lambda why, begun: e.RepairEnded(False, "", f"the robot's action for repairs {why}",
                                                      refused=not begun), episode_id)
             case e.Recheck():

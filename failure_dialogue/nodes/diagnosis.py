@@ -7,6 +7,7 @@ from pathlib import Path
 from failure_dialogue_msgs import msg as m
 from failure_dialogue_msgs import srv
 from geometry_msgs.msg import WrenchStamped
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Image, JointState
 
 from failure_dialogue import topics
@@ -15,8 +16,17 @@ from failure_dialogue.diagnosis.protocol import Diagnosis
 from failure_dialogue.errors import ConfigError, EvidenceError
 from failure_dialogue.evidence import Evidence, RollingBuffer
 from failure_dialogue.nodes.convert import diagnosis_message, image_rgb, phases, seconds
-from failure_dialogue.nodes.node import (EVENT_QOS, EXCHANGE_QOS, OK, SENSOR_QOS, WARN, DialogueNode, Health,
-                                         Parameter, run)
+from failure_dialogue.nodes.node import (
+    EVENT_QOS,
+    EXCHANGE_QOS,
+    OK,
+    SENSOR_QOS,
+    WARN,
+    DialogueNode,
+    Health,
+    Parameter,
+    run,
+)
 from failure_dialogue.robots.profile import load_profile
 from failure_dialogue.vocabulary import load_vocabulary
 
@@ -25,8 +35,8 @@ ERROR_NO_FAILURE = 201
 
 PARAMETERS = (
     Parameter("robot", "panda", "Robot profile: joint names, gripper units, kinematics."),
-    Parameter("models", "", "Folder of the models; empty: those that ship with the package. As for the decision "
-              "node."),
+    Parameter("models", "", "Folder of the models; empty: those that ship with the package. As for the "
+              "decision node."),
     Parameter("first_sources", ["camera"], "Sources that diagnose every failure without being asked to."),
     Parameter("offered_sources", ["camera", "force"], "Sources that may be consulted; leave one out to "
               "switch its channel off."),
@@ -35,6 +45,8 @@ PARAMETERS = (
     Parameter("wrench_sign", 1.0, "1: the sensor reports the force of the environment on the tool; "
               "-1: the opposite.", -1.0, 1.0),
 )
+#: 2 s of a 1 kHz wrench: nothing is taken from the queue while the camera's model runs.
+_WRENCH_QOS = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class DiagnosisNode(DialogueNode):
@@ -46,11 +58,12 @@ class DiagnosisNode(DialogueNode):
     def configure(self) -> None:
         """Load every diagnoser of every family; a missing or altered model fails here, by name."""
         if abs(self.value("wrench_sign")) != 1.0:
-            raise ConfigError(f"the parameter wrench_sign is {self.value('wrench_sign'):g}; it must be 1 or -1")
+            raise ConfigError(f"the parameter wrench_sign is {self.value('wrench_sign'):g}; "
+                              "it must be 1 or -1")
         vocabulary = load_vocabulary()
         profile = load_profile(self.value("robot"))
-        folder = self.value("models")
-        self.diagnosers = {family: load_diagnosers(vocabulary, family, profile, Path(folder) if folder else None)
+        folder = Path(self.value("models")) if self.value("models") else None
+        self.diagnosers = {family: load_diagnosers(vocabulary, family, profile, folder)
                            for family in vocabulary.families}
         self.buffer = RollingBuffer(self.value("buffer_s"), self.value("frame_period_s"))
         self.failure: m.Failure | None = None
@@ -63,7 +76,7 @@ class DiagnosisNode(DialogueNode):
         """Open the sensors, the failure topic and the sense service."""
         self.sign = float(self.value("wrench_sign"))
         self.diagnoses = self.publisher(m.Diagnosis, topics.DIAGNOSIS, EXCHANGE_QOS)
-        self.subscription(WrenchStamped, topics.WRENCH, self._on_wrench, SENSOR_QOS)
+        self.subscription(WrenchStamped, topics.WRENCH, self._on_wrench, _WRENCH_QOS)
         self.subscription(JointState, topics.JOINT_STATES, self._on_joints, SENSOR_QOS)
         self.subscription(Image, topics.IMAGE, self._on_image, SENSOR_QOS)
         self.subscription(m.Failure, topics.FAILURE, self._on_failure, EVENT_QOS)
@@ -92,7 +105,8 @@ class DiagnosisNode(DialogueNode):
 
     # failures ---------------------------------------------------------------
     def _on_episode(self, message: m.EpisodeStatus) -> None:
-        self.episode_id = message.episode_id if message.state != "idle" else ""  # the next failure has another
+        # After the end of an episode the next failure belongs to another one.
+        self.episode_id = message.episode_id if message.state != "idle" else ""
 
     def _on_failure(self, message: m.Failure) -> None:
         self.failure, self.evidence = message, None
@@ -131,8 +145,8 @@ class DiagnosisNode(DialogueNode):
         assert failure is not None
         diagnoser = self.diagnosers.get(failure.family, {}).get(source)
         if diagnoser is None:
-            return Diagnosis.abstention(source, failure.family, "", f"there is no {source} diagnoser for family "
-                                        f"{failure.family!r}; train one or add it to the vocabulary")
+            return Diagnosis.abstention(source, failure.family, "", f"there is no {source} diagnoser for "
+                                        f"family {failure.family!r}; train one or add it to the vocabulary")
         if source not in self.value("offered_sources"):
             # Said at once, or the decision would wait for it until its time limit.
             return Diagnosis.abstention(source, failure.family, diagnoser.model_id,

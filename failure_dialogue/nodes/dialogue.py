@@ -10,7 +10,14 @@ from std_msgs.msg import String
 
 from failure_dialogue import topics
 from failure_dialogue.dialogue.acts import Act
-from failure_dialogue.dialogue.conversation import Close, Conversation, Event, PublishMeaning, PublishQuestion, Say
+from failure_dialogue.dialogue.conversation import (
+    Close,
+    Conversation,
+    Event,
+    PublishMeaning,
+    PublishQuestion,
+    Say,
+)
 from failure_dialogue.dialogue.questions import evidence_note, make_question
 from failure_dialogue.dialogue.replies import ReplyParser
 from failure_dialogue.dialogue.speech import Speaker
@@ -20,7 +27,8 @@ from failure_dialogue.nodes.node import EVENT_QOS, EXCHANGE_QOS, OK, DialogueNod
 from failure_dialogue.vocabulary import load_vocabulary
 
 PARAMETERS = (
-    Parameter("reply_limit_s", 60.0, "How long a question stays open (s); then the robot holds.", 1.0, 3600.0),
+    Parameter("reply_limit_s", 60.0, "How long a question stays open (s); then the robot holds.", 1.0,
+              3600.0),
     Parameter("speak", True, "Say questions aloud where there is an audio device."),
 )
 #: The lift has two stages for the robot; a person sees one.
@@ -28,7 +36,7 @@ _STAGE_WORDS = {"relax": "lift", "hold": "lift", "transport": "way to the basket
 
 
 class QuestionNode(DialogueNode):
-    """Shell round Conversation. A question is asked once both the decision ASK and the state asking are in."""
+    """Shell round Conversation. A question is asked once decision ASK and state asking are both in."""
 
     def __init__(self) -> None:
         super().__init__("dialogue", PARAMETERS)
@@ -54,11 +62,16 @@ class QuestionNode(DialogueNode):
         self.stops = self.publisher(m.Stop, topics.STOP, EVENT_QOS)
         self.takeover = self.client(srv.Takeover, topics.TAKEOVER)
         self.subscription(m.Failure, topics.FAILURE, self._on_failure, EVENT_QOS)
-        self.subscription(m.Diagnosis, topics.DIAGNOSIS, self._on_diagnosis, EVENT_QOS)
-        self.subscription(m.Decision, topics.DECISION, self._on_decision, EVENT_QOS)
+        self.subscription(m.Diagnosis, topics.DIAGNOSIS, self._on_diagnosis, EXCHANGE_QOS)
+        self.subscription(m.Decision, topics.DECISION, self._on_decision, EXCHANGE_QOS)
         self.subscription(m.EpisodeStatus, topics.EPISODE, self._on_status, EXCHANGE_QOS)
         self.subscription(m.Reply, topics.REPLY, self._on_reply, EVENT_QOS)
-        self.timer(0.1, lambda: self._carry_out(self.conversation.on_tick(self.steady_s())))
+        self.timer(0.1, self._tick)
+
+    def _tick(self) -> None:
+        # Only here, and not as messages come: who starts late sees those of earlier questions first.
+        self._ask_when_due()
+        self._carry_out(self.conversation.on_tick(self.steady_s()))
 
     # ---- what leads to a question ------------------------------------------------------------------
     def _on_failure(self, message: m.Failure) -> None:
@@ -69,14 +82,12 @@ class QuestionNode(DialogueNode):
 
     def _on_decision(self, message: m.Decision) -> None:
         self.decision = message
-        self._ask_when_due()
 
     def _on_status(self, message: m.EpisodeStatus) -> None:
         asking = (message.episode_id, message.state_id) if message.state == "asking" else ("", "")
         if asking != self.asking and self.conversation.question is not None and asking == ("", ""):
             self._carry_out(self.conversation.close("the robot went on without an answer"))
         self.asking = asking
-        self._ask_when_due()
 
     def _ask_when_due(self) -> None:
         d = self.decision
@@ -127,8 +138,8 @@ class QuestionNode(DialogueNode):
 
     def _publish_question(self, event: PublishQuestion) -> None:
         q = event.question
-        message = m.Question(episode_id=q.episode_id, state_id=q.state_id, question_id=q.question_id, text=q.text,
-                             options=list(q.options), option_causes=list(q.option_causes),
+        message = m.Question(episode_id=q.episode_id, state_id=q.state_id, question_id=q.question_id,
+                             text=q.text, options=list(q.options), option_causes=list(q.option_causes),
                              expiry=stamp(time.time() + event.deadline - self.steady_s()))
         message.header.stamp = self.get_clock().now().to_msg()
         self.questions.publish(message)
@@ -136,8 +147,9 @@ class QuestionNode(DialogueNode):
     def _publish_meaning(self, event: PublishMeaning) -> None:
         meaning = event.meaning
         message = m.ReplyMeaning(
-            episode_id=event.episode_id, state_id=event.state_id, question_id=event.question_id, text=event.text,
-            who=event.who, act=meaning.act.value, cause=meaning.cause, causes=list(meaning.causes),
+            episode_id=event.episode_id, state_id=event.state_id, question_id=event.question_id,
+            text=event.text, who=event.who,
+            act=meaning.act.value, cause=meaning.cause, causes=list(meaning.causes),
             likelihoods=[float(p) for p in meaning.likelihoods], requested_repair=meaning.requested_repair,
             reason=meaning.reason, times_asked=event.times_asked)
         message.header.stamp = self.get_clock().now().to_msg()
@@ -151,8 +163,8 @@ class QuestionNode(DialogueNode):
         if self.takeover.service_is_ready():
             self.takeover.call_async(srv.Takeover.Request(who=who, reason=reason))
         else:
-            self.get_logger().error(f"{who or 'somebody'} wants the arm, but nobody serves {topics.TAKEOVER}; "
-                                    "the robot stays at its checkpoint")
+            self.get_logger().error(f"{who or 'somebody'} wants the arm, but nobody serves "
+                                    f"{topics.TAKEOVER}; the robot stays at its checkpoint")
 
     def deactivate(self) -> None:
         """Fall silent."""

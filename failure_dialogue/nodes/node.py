@@ -117,7 +117,8 @@ class DialogueNode(LifecycleNode):
 
     def service(self, kind, name: str, callback, group=None):
         """A service that lives while the node is active."""
-        return self._track(self.destroy_service, self.create_service(kind, name, callback, callback_group=group))
+        return self._track(self.destroy_service,
+                           self.create_service(kind, name, callback, callback_group=group))
 
     def client(self, kind, name: str):
         """A service client that lives while the node is active."""
@@ -210,9 +211,8 @@ class DialogueNode(LifecycleNode):
 
     def autostart(self) -> None:
         """Configure and activate when the parameter says so; a failure stays visible and can be retried."""
-        if self.value("autostart"):
-            if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
-                self.trigger_activate()
+        if self.value("autostart") and self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
+            self.trigger_activate()
 
 
 def _descriptor(p: Parameter) -> ParameterDescriptor:
@@ -225,7 +225,8 @@ def _descriptor(p: Parameter) -> ParameterDescriptor:
         if isinstance(p.default, int):
             descriptor.integer_range = [IntegerRange(from_value=int(low), to_value=int(high))]
         else:
-            descriptor.floating_point_range = [FloatingPointRange(from_value=float(low), to_value=float(high))]
+            descriptor.floating_point_range = [FloatingPointRange(from_value=float(low),
+                                                                  to_value=float(high))]
     return descriptor
 
 
@@ -247,7 +248,8 @@ def run(factory: Callable[[], DialogueNode], argv: list[str] | None = None) -> i
     node: DialogueNode | None = None
     try:
         try:
-            rclpy.init(args=argv if argv is not None else sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+            rclpy.init(args=argv if argv is not None else sys.argv,
+                       signal_handler_options=SignalHandlerOptions.NO)
         except RuntimeError as error:  # the base of rcl's own kinds
             return _refused(error)
         try:
@@ -270,5 +272,6 @@ def run(factory: Callable[[], DialogueNode], argv: list[str] | None = None) -> i
 
 
 def _refused(error: Exception) -> int:
-    print("error:", " ".join(str(error).split()), file=sys.stderr)
+    text = " ".join(str(error).split())
+    print("error:", text.partition(", at /")[0], file=sys.stderr)  # rcl adds places in its own source
     return 2

@@ -1,4 +1,4 @@
-"""A ROS graph of a test module's own: a domain, nodes spun in threads, and real nodes as processes beside them."""
+"""A ROS graph of a test's own: a domain, nodes spun in threads, real nodes as processes beside them."""
 
 from __future__ import annotations
 
@@ -69,10 +69,11 @@ class Graph:
         return node
 
     def start(self, module: str, *parameters: str, name: str = "") -> RealNode:
-        """A node of ours in a process of its own, by its module in failure_dialogue.nodes; name: the log's."""
+        """A node of ours in its own process, by its module in failure_dialogue.nodes; name: its log's."""
         log = self.folder / f"{name or module}.log"
         process = self._processes.enter_context(
-            node_process(f"failure_dialogue.nodes.{module}", self.domain_id, *parameters, log=log))
+            node_process(f"failure_dialogue.nodes.{module}", self.domain_id, *parameters, log=log)
+        )
         return RealNode(self, module, process, log)
 
     def hear(self, kind, topic: str, qos=EXCHANGE_QOS) -> list:
@@ -114,10 +115,14 @@ class RealNode:
     def __init__(self, graph: Graph, name: str, process: subprocess.Popen, log: Path) -> None:
         self.graph, self.name, self.process, self.log = graph, name, process, log
         self.said: list[tuple[float, DiagnosticStatus]] = []
-        self._subscription = graph.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_health, 10)
+        self._subscription = graph.node.create_subscription(
+            DiagnosticArray, "/diagnostics", self._on_health, 10
+        )
 
     def _on_health(self, message: DiagnosticArray) -> None:
-        self.said += [(time.monotonic(), status) for status in message.status if status.name == f"/{self.name}"]
+        self.said += [
+            (time.monotonic(), status) for status in message.status if status.name == f"/{self.name}"
+        ]
 
     def says(self, condition: Callable[[DiagnosticStatus], bool], what: str) -> DiagnosticStatus:
         """The first status on /diagnostics from now on for which the condition holds."""
@@ -133,10 +138,13 @@ class RealNode:
 
     def state(self, limit_s: float = LIMIT_S) -> int:
         """Its lifecycle state (lifecycle_msgs/State)."""
-        return self.graph.call(GetState, f"/{self.name}/get_state", GetState.Request(), limit_s).current_state.id
+        return self.graph.call(
+            GetState, f"/{self.name}/get_state", GetState.Request(), limit_s
+        ).current_state.id
 
     def wait_state(self, state: int = State.PRIMARY_STATE_ACTIVE) -> RealNode:
         """Wait for a lifecycle state."""
+
         def reached() -> bool:
             try:
                 return self.state(1.0) == state
@@ -148,16 +156,24 @@ class RealNode:
 
     def change(self, transition: int) -> bool:
         """Ask for a lifecycle transition; whether it was done."""
-        return self.graph.call(ChangeState, f"/{self.name}/change_state",
-                               ChangeState.Request(transition=Transition(id=transition))).success
+        return self.graph.call(
+            ChangeState,
+            f"/{self.name}/change_state",
+            ChangeState.Request(transition=Transition(id=transition)),
+        ).success
 
     def set(self, **values) -> str:
         """Set parameters, all or none; '' or the reason of the refusal."""
         lists = Parameter.Type.STRING_ARRAY  # an empty list does not tell of what
-        request = SetParametersAtomically.Request(parameters=[
-            Parameter(name, lists if isinstance(value, list) else None, value).to_parameter_msg()
-            for name, value in values.items()])
-        result = self.graph.call(SetParametersAtomically, f"/{self.name}/set_parameters_atomically", request).result
+        request = SetParametersAtomically.Request(
+            parameters=[
+                Parameter(name, lists if isinstance(value, list) else None, value).to_parameter_msg()
+                for name, value in values.items()
+            ]
+        )
+        result = self.graph.call(
+            SetParametersAtomically, f"/{self.name}/set_parameters_atomically", request
+        ).result
         return "" if result.successful else result.reason or "refused without a reason"
 
     def logged(self) -> str:

@@ -27,8 +27,14 @@ def model_ids(models: Path) -> dict[str, str]:
     return {model.source: model.model_id for model in models_in_use(load_vocabulary(), PANDA, models)}
 
 
-def write_record(path: Path, models: Path, *, camera: tuple[int, int] = (32, 80), force: tuple[int, int] = (79, 80),
-                 model_suffix: str = "") -> Path:
+def write_record(
+    path: Path,
+    models: Path,
+    *,
+    camera: tuple[int, int] = (32, 80),
+    force: tuple[int, int] = (79, 80),
+    model_suffix: str = "",
+) -> Path:
     """A record in which each source was right in so many of so many failures.
 
     model_suffix: what the ids of the models it was measured on have beside those in the folder.
@@ -36,13 +42,30 @@ def write_record(path: Path, models: Path, *, camera: tuple[int, int] = (32, 80)
     vocabulary = load_vocabulary()
     counts = {"camera": camera, "force": force}
     entries = tuple(
-        Entry("grasp", model.source, model.model_id + model_suffix, dict(model.files), _confusion(*counts[model.source]))
-        for model in models_in_use(vocabulary, PANDA, models))
+        Entry(
+            "grasp",
+            model.source,
+            model.model_id + model_suffix,
+            dict(model.files),
+            _confusion(*counts[model.source]),
+        )
+        for model in models_in_use(vocabulary, PANDA, models)
+    )
     now = dt.datetime.now(dt.timezone.utc)
-    save_record(new_record(
-        created=now, valid_days=365, software_version="0.1.0", robot=PANDA.robot_id, camera=(256, 256),
-        scenes=("milk",), packages={}, vocabulary_sha256={"grasp": vocabulary_hash(vocabulary.family("grasp"))},
-        calibration=MeasuredOn("calibration", "1" * 64, entries)), path)
+    save_record(
+        new_record(
+            created=now,
+            valid_days=365,
+            software_version="0.1.0",
+            robot=PANDA.robot_id,
+            camera=(256, 256),
+            scenes=("milk",),
+            packages={},
+            vocabulary_sha256={"grasp": vocabulary_hash(vocabulary.family("grasp"))},
+            calibration=MeasuredOn("calibration", "1" * 64, entries),
+        ),
+        path,
+    )
     return path
 
 

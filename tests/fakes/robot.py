@@ -57,6 +57,7 @@ class FakeRobot:
         self.camera = camera
         self.mode = ""
         self._states = 0
+        self.failure = m.Failure()
         self._modes = self.node.create_publisher(String, topics.ROBOT_MODE, EXCHANGE_QOS)
         self._infos = self.node.create_publisher(CameraInfo, topics.CAMERA_INFO, 5)
         self._failures = self.node.create_publisher(m.Failure, topics.FAILURE, EVENT_QOS)
@@ -103,8 +104,13 @@ class FakeRobot:
         until(lambda: self._failures.get_subscription_count() >= listeners, "listeners to failures", 30.0)
         self._states += 1
         fields = {"stage": "lift", "instruction": "pick up the milk", "object": "milk"} | fields
-        self._failures.publish(m.Failure(state_id=self.state_id, family=family, **fields))
+        self.failure = m.Failure(state_id=self.state_id, family=family, **fields)
+        self.say_failed()
         return self.state_id
+
+    def say_failed(self) -> None:
+        """Report the last failure, once more."""
+        self._failures.publish(self.failure)
 
     def vanish(self, name: str) -> None:
         """Offer a service or action no longer."""
@@ -118,18 +124,31 @@ class FakeRobot:
         """Offer a service or action."""
         if name in self._servers:
             return
-        kinds = {"hold": srv.Hold, "takeover": srv.Takeover, "hand_back": srv.Takeover,
-                 "attempt_task": action.AttemptTask, "execute_repair": action.ExecuteRepair}
+        kinds = {
+            "hold": srv.Hold,
+            "takeover": srv.Takeover,
+            "hand_back": srv.Takeover,
+            "attempt_task": action.AttemptTask,
+            "execute_repair": action.ExecuteRepair,
+        }
         where, kind = topics.PREFIX + name, kinds[name]
         if name in ("attempt_task", "execute_repair"):
             self._servers[name] = ActionServer(
-                self.node, kind, where, lambda goal: self._move(name, kind, goal), callback_group=self._group,
+                self.node,
+                kind,
+                where,
+                lambda goal: self._move(name, kind, goal),
+                callback_group=self._group,
                 goal_callback=lambda request: self._admit(name, request),
-                cancel_callback=lambda _: CancelResponse.ACCEPT)
+                cancel_callback=lambda _: CancelResponse.ACCEPT,
+            )
         else:
             self._servers[name] = self.node.create_service(
-                kind, where, lambda request, response: self._serve(name, request, response),
-                callback_group=self._group)
+                kind,
+                where,
+                lambda request, response: self._serve(name, request, response),
+                callback_group=self._group,
+            )
 
     # ---- what it does by itself ------------------------------------------------------------------
     def _publish_info(self) -> None:
@@ -212,8 +231,12 @@ class FakeSources:
     def diagnose(self, source: str, state_id: str, **fields) -> None:
         """Publish one diagnosis; fields overrides what it would hold."""
         said = self.said[source]
-        fields = {"family": "grasp", "causes": list(CAUSES), "model_id": self.model_ids[source],
-                  "probabilities": [0.8 if cause == said else 0.1 for cause in CAUSES]} | fields
+        fields = {
+            "family": "grasp",
+            "causes": list(CAUSES),
+            "model_id": self.model_ids[source],
+            "probabilities": [0.8 if cause == said else 0.1 for cause in CAUSES],
+        } | fields
         self._diagnoses.publish(m.Diagnosis(source=source, state_id=state_id, **fields))
 
 
@@ -223,13 +246,20 @@ class FakeRecheck:
     def __init__(self, graph: Graph) -> None:
         self.node = graph.add("fake_recheck")
         self.reset()
-        self._server = ActionServer(self.node, action.RunRecheck, topics.RUN_RECHECK, self._judge,
-                                    callback_group=ReentrantCallbackGroup())
+        self._server = ActionServer(
+            self.node,
+            action.RunRecheck,
+            topics.RUN_RECHECK,
+            self._judge,
+            callback_group=ReentrantCallbackGroup(),
+        )
 
     def reset(self) -> None:
         """As at the start: every repair has worked."""
-        self.verdicts = {action.RunRecheck.Goal.BEFORE: ("pass", "remembered"),
-                         action.RunRecheck.Goal.AFTER: ("pass", "the wrist carries the milk")}
+        self.verdicts = {
+            action.RunRecheck.Goal.BEFORE: ("pass", "remembered"),
+            action.RunRecheck.Goal.AFTER: ("pass", "the wrist carries the milk"),
+        }
         self.goals: list[action.RunRecheck.Goal] = []
 
     def _judge(self, goal) -> action.RunRecheck.Result:

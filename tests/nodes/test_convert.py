@@ -19,8 +19,9 @@ NOW = Time(sec=5)
 def image(width=3, height=2, encoding="rgb8", padding=0):
     """A message whose bytes count upwards, each row with so many bytes of padding."""
     step = 3 * width + padding
-    return Image(width=width, height=height, step=step, encoding=encoding,
-                 data=[i % 256 for i in range(step * height)])
+    return Image(
+        width=width, height=height, step=step, encoding=encoding, data=[i % 256 for i in range(step * height)]
+    )
 
 
 def test_a_stamp_is_exact_to_the_nanosecond_and_never_negative():
@@ -46,41 +47,49 @@ def test_bgr_is_turned_into_rgb():
     assert convert.image_rgb(image(encoding="bgr8"))[0, 0].tolist() == [2, 1, 0]
 
 
-@pytest.mark.parametrize("message, words", [
-    (image(encoding="mono8"), "'mono8' is not understood"),
-    (image(encoding=""), "'' is not understood"),
-    (Image(width=3, height=2, step=9, encoding="rgb8", data=[0] * 17), "17 bytes"),
-    (Image(width=4, height=2, step=9, encoding="rgb8", data=[0] * 18), "malformed"),
-    (Image(encoding="rgb8"), "0x0 pixels"),
-    (Image(width=2**31, height=2**31, step=0, encoding="rgb8"), "malformed"),
-])
+@pytest.mark.parametrize(
+    "message, words",
+    [
+        (image(encoding="mono8"), "'mono8' is not understood"),
+        (image(encoding=""), "'' is not understood"),
+        (Image(width=3, height=2, step=9, encoding="rgb8", data=[0] * 17), "17 bytes"),
+        (Image(width=4, height=2, step=9, encoding="rgb8", data=[0] * 18), "malformed"),
+        (Image(encoding="rgb8"), "0x0 pixels"),
+        (Image(width=2**31, height=2**31, step=0, encoding="rgb8"), "malformed"),
+    ],
+)
 def test_a_malformed_image_is_refused_by_name(message, words):
     with pytest.raises(EvidenceError, match=words):
         convert.image_rgb(message)
 
 
 def test_a_diagnosis_survives_the_way_there_and_back():
-    diagnosis = Diagnosis("force", "grasp", ("a", "b"), (0.25, 0.75), "m-1", 0.5,
-                          events=(Event("slip", 1.5, 2.25, "along z"),))
+    diagnosis = Diagnosis(
+        "force", "grasp", ("a", "b"), (0.25, 0.75), "m-1", 0.5, events=(Event("slip", 1.5, 2.25, "along z"),)
+    )
     message = convert.diagnosis_message(diagnosis, "e-1", "7.1", NOW)
     assert (message.episode_id, message.state_id, message.header.stamp) == ("e-1", "7.1", NOW)
     assert convert.diagnosis_value(message) == diagnosis
 
 
 def test_an_abstention_keeps_its_reason():
-    value = convert.diagnosis_value(convert.diagnosis_message(
-        Diagnosis.abstention("camera", "grasp", "m-1", "no frames"), "", "7.1", NOW))
+    value = convert.diagnosis_value(
+        convert.diagnosis_message(Diagnosis.abstention("camera", "grasp", "m-1", "no frames"), "", "7.1", NOW)
+    )
     assert value.abstained and value.reason == "no frames" and value.best == ""
 
 
-@pytest.mark.parametrize("fields, words", [
-    ({"causes": ["a"], "probabilities": []}, "0 probabilities for 1 causes"),
-    ({"causes": [], "probabilities": []}, "must be one for each"),
-    ({"causes": ["a", "b"], "probabilities": [0.7, 0.7]}, "sum to 1.4"),
-    ({"causes": ["a", "b"], "probabilities": [math.nan, 1.0]}, "sum to"),
-    ({"causes": ["a", "b"], "probabilities": [-0.5, 1.5]}, "lie in 0..1"),
-    ({"abstained": True}, "abstained without a reason"),
-])
+@pytest.mark.parametrize(
+    "fields, words",
+    [
+        ({"causes": ["a"], "probabilities": []}, "0 probabilities for 1 causes"),
+        ({"causes": [], "probabilities": []}, "must be one for each"),
+        ({"causes": ["a", "b"], "probabilities": [0.7, 0.7]}, "sum to 1.4"),
+        ({"causes": ["a", "b"], "probabilities": [math.nan, 1.0]}, "sum to"),
+        ({"causes": ["a", "b"], "probabilities": [-0.5, 1.5]}, "lie in 0..1"),
+        ({"abstained": True}, "abstained without a reason"),
+    ],
+)
 def test_a_malformed_diagnosis_is_refused_by_name(fields, words):
     with pytest.raises(EvidenceError, match=words) as refused:
         convert.diagnosis_value(m.Diagnosis(source="camera", family="grasp", **fields))
@@ -88,14 +97,29 @@ def test_a_malformed_diagnosis_is_refused_by_name(fields, words):
 
 
 def test_a_decision_says_what_was_not_measured_as_nan_and_not_possible_as_infinite():
-    message = convert.decision_message(Decision(
-        Action.ASK, "grasp", (ActionCost(Action.ACT, "raise_grip", 7.0), ActionCost(Action.SENSE, "force", math.inf,
-                                                                                     "not measured")),
-        "Because.", 0.588, question_form="which_cause", target_causes=("weak_grip",)), "e-1", "7.1", NOW)
+    message = convert.decision_message(
+        Decision(
+            Action.ASK,
+            "grasp",
+            (
+                ActionCost(Action.ACT, "raise_grip", 7.0),
+                ActionCost(Action.SENSE, "force", math.inf, "not measured"),
+            ),
+            "Because.",
+            0.588,
+            question_form="which_cause",
+            target_causes=("weak_grip",),
+        ),
+        "e-1",
+        "7.1",
+        NOW,
+    )
     assert message.action == m.Decision.ASK
     assert math.isnan(message.p) and message.n == 0
     assert [(c.action, c.detail, c.expected_cost) for c in message.costs] == [
-        ("act", "raise_grip", 7.0), ("sense", "force", math.inf)]
+        ("act", "raise_grip", 7.0),
+        ("sense", "force", math.inf),
+    ]
     assert message.costs[1].note == "not measured"
 
 
