@@ -14,7 +14,7 @@ from failure_dialogue import topics
 from failure_dialogue.diagnosis.load import load_diagnosers
 from failure_dialogue.diagnosis.protocol import Diagnosis
 from failure_dialogue.errors import ConfigError, EvidenceError
-from failure_dialogue.evidence import Evidence, RollingBuffer
+from failure_dialogue.evidence import RollingBuffer
 from failure_dialogue.nodes.convert import diagnosis_message, image_rgb, phases, seconds
 from failure_dialogue.nodes.node import (
     EVENT_QOS,
@@ -27,6 +27,7 @@ from failure_dialogue.nodes.node import (
     Parameter,
     run,
 )
+from failure_dialogue.nodes.polled import PolledGroup, take_all, unused
 from failure_dialogue.robots.profile import load_profile
 from failure_dialogue.vocabulary import load_vocabulary
 
@@ -45,8 +46,9 @@ PARAMETERS = (
     Parameter("wrench_sign", 1.0, "1: the sensor reports the force of the environment on the tool; "
               "-1: the opposite.", -1.0, 1.0),
 )
-#: 2 s of a 1 kHz wrench: nothing is taken from the queue while the camera's model runs.
-_WRENCH_QOS = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
+#: 4 s of a 500 Hz wrench: nothing is taken from the queues while the camera's model runs.
+_STREAM_QOS = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
+_DRAIN_S = 0.05
 
 
 class DiagnosisNode(DialogueNode):
@@ -67,7 +69,6 @@ class DiagnosisNode(DialogueNode):
                            for family in vocabulary.families}
         self.buffer = RollingBuffer(self.value("buffer_s"), self.value("frame_period_s"))
         self.failure: m.Failure | None = None
-        self.evidence: Evidence | None = None
         self.episode_id = ""
         self.counts = {"wrench": 0, "joints": 0, "frames": 0, "bad images": 0}
         self.last_latency_s = 0.0
@@ -76,14 +77,25 @@ class DiagnosisNode(DialogueNode):
         """Open the sensors, the failure topic and the sense service."""
         self.sign = float(self.value("wrench_sign"))
         self.diagnoses = self.publisher(m.Diagnosis, topics.DIAGNOSIS, EXCHANGE_QOS)
-        self.subscription(WrenchStamped, topics.WRENCH, self._on_wrench, _WRENCH_QOS)
-        self.subscription(JointState, topics.JOINT_STATES, self._on_joints, SENSOR_QOS)
+        group = PolledGroup()
+        self.wrenches, self.joint_states = (
+            self._track(self.destroy_subscription, self.create_subscription(
+                kind, topic, unused, _STREAM_QOS, callback_group=group))
+            for kind, topic in ((WrenchStamped, topics.WRENCH), (JointState, topics.JOINT_STATES)))
         self.subscription(Image, topics.IMAGE, self._on_image, SENSOR_QOS)
         self.subscription(m.Failure, topics.FAILURE, self._on_failure, EVENT_QOS)
         self.subscription(m.EpisodeStatus, topics.EPISODE, self._on_episode, EXCHANGE_QOS)
         self.service(srv.Sense, topics.SENSE, self._on_sense)
+        self.timer(_DRAIN_S, self._drain)
 
-    # sensors: as little as possible in each callback ------------------------
+    # sensors: as little as possible for each message ------------------------
+    def _drain(self) -> None:
+        """Take what has come from the fast sensors; also right before it is looked at."""
+        for message, _ in take_all(self.wrenches):
+            self._on_wrench(message)
+        for message, _ in take_all(self.joint_states):
+            self._on_joints(message)
+
     def _on_wrench(self, message: WrenchStamped) -> None:
         f, t, s = message.wrench.force, message.wrench.torque, self.sign
         self.counts["wrench"] += 1
@@ -109,7 +121,7 @@ class DiagnosisNode(DialogueNode):
         self.episode_id = message.episode_id if message.state != "idle" else ""
 
     def _on_failure(self, message: m.Failure) -> None:
-        self.failure, self.evidence = message, None
+        self.failure = message
         for source in filter(None, self.value("first_sources")):
             self._publish(source)
 
@@ -151,15 +163,15 @@ class DiagnosisNode(DialogueNode):
             # Said at once, or the decision would wait for it until its time limit.
             return Diagnosis.abstention(source, failure.family, diagnoser.model_id,
                                         f"the {source} is switched off here (parameter offered_sources)")
-        if self.evidence is None:
-            try:
-                self.evidence = self.buffer.window(
-                    seconds(failure.attempt_start), seconds(failure.attempt_end), family=failure.family,
-                    stage=failure.stage, instruction=failure.instruction, phases=phases(failure.phases),
-                    grip_setpoint_n=failure.grip_setpoint_n, grip_preload_n=failure.grip_preload_n)
-            except EvidenceError as error:
-                return Diagnosis.abstention(source, failure.family, diagnoser.model_id, str(error))
-        return diagnoser.diagnose(self.evidence)
+        self._drain()
+        try:
+            evidence = self.buffer.window(
+                seconds(failure.attempt_start), seconds(failure.attempt_end), family=failure.family,
+                stage=failure.stage, instruction=failure.instruction, phases=phases(failure.phases),
+                grip_setpoint_n=failure.grip_setpoint_n, grip_preload_n=failure.grip_preload_n)
+        except EvidenceError as error:
+            return Diagnosis.abstention(source, failure.family, diagnoser.model_id, str(error))
+        return diagnoser.diagnose(evidence)
 
     def health(self) -> Health:
         """Rates since the last report, samples dropped, jumps in time."""
