@@ -93,8 +93,9 @@ def episode(bag: Path, which: str) -> EpisodeLog:
     found = episodes(bag)
     failed = [e for e in found if e.failures]
     if not failed:
-        raise EvidenceError(f"{bag} holds {len(found)} episodes and none in which an attempt failed; "
-                            "record one with: failure-dialogue sim --record DIR")
+        what = f"{len(found)} of them, but in none an attempt failed" if found else "none"
+        raise EvidenceError(f"{bag} was searched for episodes: it holds {what}; record some with: "
+                            "failure-dialogue sim --record DIR")
     if which in ("first", "last"):
         return failed[0 if which == "first" else -1]
     named = [e for number, e in enumerate(found, 1) if which in (e.episode_id, str(number))]

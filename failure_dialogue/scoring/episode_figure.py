@@ -47,7 +47,7 @@ _TINTS = {"approach": ("approach", "#f0f0f0"), "rest": ("grasp", "#fdebc8"), "cl
           "lift": ("lift", "#cfe5f5"), "relax": ("lift", "#cfe5f5"), "hold": ("lift", "#cfe5f5"),
           "transport": ("carry", "#d5eee4"), "release": ("release", "#f3dfea")}
 _OTHER_TINT = "#e8e8e8"
-_LINES = {Kind.QUESTION: 4}  # that the text of an event may take; others: 2
+_LINES = {Kind.QUESTION: 5}  # that the text of an event may take; others: 2
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -13,6 +13,8 @@ from failure_dialogue.scoring.bag_reading import EpisodeLog, Heard, SensorLog, s
 
 #: The wrench is averaged over so much time (s).
 _WRENCH_BIN_S = 0.02
+#: The recorder polls, and its clock has steps: within so much time (s) it may mix up the order of topics.
+_SAME_MOMENT_S = 0.1
 
 
 class Kind(Enum):
@@ -43,7 +45,7 @@ class StoryEvent:
     stamp_s: float
     end_s: float
     text: str
-    place: int
+    place: float
     number: int = 0
     action: str = ""
 
@@ -71,22 +73,27 @@ def plain(name: str) -> str:
 
 
 def story(log: EpisodeLog) -> tuple[StoryEvent, ...]:
-    """All events in order of time, and at the same moment in the order of the recording."""
-    events = [_failure(h) for h in log.failures]
-    events += [_at(Kind.DIAGNOSIS, h, _diagnosis_text(h.message)) for h in log.diagnoses]
-    events += [StoryEvent(Kind.DECISION, h.stamp_s, h.stamp_s, _decision_text(h.message), h.place, i,
-                          ACTIONS[h.message.action]) for i, h in enumerate(log.decisions, 1)]
+    """All events in order of time, and at the same moment in the order of cause and effect."""
+    diagnoses = [_at(Kind.DIAGNOSIS, h, _diagnosis_text(h.message)) for h in log.diagnoses]
+    meanings = [_at(Kind.REPLY, h, _meaning_text(h.message)) for h in log.meanings]
+    decisions = _decisions(log, diagnoses, meanings)
+    events = [*(_failure(h) for h in log.failures), *diagnoses, *meanings, *decisions]
     asked = {(h.message.question_id, h.message.text): h for h in reversed(log.questions)}  # the first of each
     events += [_at(Kind.QUESTION, h, f"robot asks: “{h.message.text}”") for h in asked.values()]
-    events += [_at(Kind.REPLY, h, _meaning_text(h.message)) for h in log.meanings]
     understood = {h.message.text for h in log.meanings}
     events += [_at(Kind.REPLY, h, f"{h.message.who or 'somebody'}: “{h.message.text}”")
                for h in log.replies if h.message.text not in understood]
-    events += _motions(log)
+    for motion in _motions(log):
+        for decision in decisions:
+            motion = _after(motion, decision)
+        events.append(motion)
     if log.outcome is not None:
         o = log.outcome.message
-        events.append(_at(Kind.OUTCOME, log.outcome, f"outcome: {plain(o.disposition)}; the robot says: "
-                                                     f"{plain(o.claim)}"))
+        outcome = _at(Kind.OUTCOME, log.outcome, f"outcome: {plain(o.disposition)}; the robot says: "
+                                                 f"{plain(o.claim)}")
+        for decision in decisions:
+            outcome = _after(outcome, decision)
+        events.append(outcome)
     return tuple(sorted(events, key=lambda e: (e.stamp_s, e.place)))
 
 
@@ -150,9 +157,9 @@ def _failure(heard: Heard) -> StoryEvent:
 def _diagnosis_text(m: Any) -> str:
     if m.abstained:
         return f"{m.source}: no diagnosis ({m.reason})"
-    probability, cause = max(zip(m.probabilities, m.causes, strict=True))
     who = "force sensor" if m.source == "force" else m.source
-    return f"{who} says: {plain(cause)} ({probability:.2f})"
+    ranked = sorted(zip(m.probabilities, m.causes, strict=True), reverse=True)
+    return f"{who} says: " + ", ".join(f"{plain(cause)} {p:.2f}" for p, cause in ranked)
 
 
 def _decision_text(m: Any) -> str:
@@ -168,6 +175,34 @@ def _meaning_text(m: Any) -> str:
     if m.requested_repair:
         meaning += f", asks for {plain(m.requested_repair)}"
     return f"{m.who or 'somebody'}: “{m.text}” – understood: {meaning}"
+
+
+def _after(event: StoryEvent, cause: StoryEvent) -> StoryEvent:
+    """The event, put behind its cause where the recorder, which takes topic by topic, got it earlier."""
+    if not 0 <= cause.stamp_s - event.stamp_s <= _SAME_MOMENT_S or event.place > cause.place:
+        return event
+    return replace(event, stamp_s=cause.stamp_s, end_s=max(event.end_s, cause.stamp_s),
+                   place=cause.place + 0.01)
+
+
+def _decisions(log: EpisodeLog, diagnoses: list[StoryEvent], meanings: list[StoryEvent]) -> list[StoryEvent]:
+    """Each decision behind what it rests on: the first diagnosis, the consulted source's, or a reply."""
+    events: list[StoryEvent] = []
+    for i, heard in enumerate(log.decisions):
+        event = replace(_at(Kind.DECISION, heard, _decision_text(heard.message)), number=i + 1,
+                        action=ACTIONS[heard.message.action])
+        before = log.decisions[i - 1].message if i else None
+        if before is None:
+            grounds = diagnoses[:1]
+        elif ACTIONS[before.action] == "sense":
+            grounds = [seen for seen, h in zip(diagnoses, log.diagnoses, strict=True)
+                       if h.message.source == before.source]
+        else:
+            grounds = meanings
+        for ground in [*grounds, *events]:
+            event = _after(event, ground)
+        events.append(event)
+    return events
 
 
 def _motions(log: EpisodeLog) -> list[StoryEvent]:

@@ -20,7 +20,7 @@ from failure_dialogue import topics
 from failure_dialogue.errors import ConfigError, EvidenceError
 from failure_dialogue.nodes.convert import fill_image, stamp
 from failure_dialogue.scoring import bag_reading, episode_figure, sheet
-from failure_dialogue.scoring.episode_story import Kind, stretches, wrist_load
+from failure_dialogue.scoring.episode_story import Kind, story, stretches, wrist_load
 from failure_dialogue.scoring.plot_verb import command
 from failure_dialogue.scoring.recording import BagRecording, Definitions, Limits
 
@@ -329,14 +329,27 @@ def events(figure):
 def test_the_events_tell_the_episode_in_its_order(figures):
     assert events(figures["sense"]) == [
         "failure noticed: the fingers closed to 21.6 mm, from 29.6 mm at the grasp",
-        "camera says: slippery surface (0.52)",
+        "camera says: slippery surface 0.52, weak grip 0.48",
         "decision: SENSE force",
-        "force sensor says: slippery surface (0.97)",
+        "force sensor says: slippery surface 0.97, weak grip 0.03",
         "decision: ACT grip pads",
         "repair: grip pads",
         "re-check: gripper: held to the release; camera: gone from where it stood",
         "outcome: recovered; the robot says: succeeded",
     ]
+
+
+def test_a_decision_stands_behind_what_it_rests_on_however_it_was_recorded(tmp_path, bags):
+    """The recorder takes topic by topic: within a poll, effects may come before their causes."""
+    for name, script in (("sense", sense_then_act()), ("ask", asked("I think that the bottle is slippery."))):
+        recorded_s = {topics.DIAGNOSIS: 0.02, topics.REPLY_MEANING: 0.02}
+        script.said = [
+            (topic, time_s + recorded_s.get(topic, 0.0), message) for topic, time_s, message in script.said
+        ]
+        mixed_up = bag_reading.episode(write(tmp_path / name, script), "first")
+        assert [e.text for e in story(mixed_up)] == [
+            e.text for e in story(bag_reading.episode(bags / name, "first"))
+        ]
 
 
 def test_question_and_reply_stand_in_the_picture(figures):
@@ -563,7 +576,7 @@ def test_a_bag_without_a_failed_attempt_says_what_to_do(tmp_path):
     s = Script()
     s.state(0.0, "attempting")
     s.state(5.0, "idle")
-    with pytest.raises(EvidenceError, match="holds 1 episodes and none in which an attempt failed.*--record"):
+    with pytest.raises(EvidenceError, match="holds 1 of them, but in none an attempt failed.*--record"):
         bag_reading.episode(write(tmp_path / "bag", s), "first")
 
 
