@@ -28,6 +28,10 @@ class Phase:
     start_s: float
 
 
+def _phase(name: np.str_, start_s: np.float64) -> Phase:
+    return Phase(str(name), float(start_s))
+
+
 @dataclass(frozen=True)
 class Frame:
     """One camera frame: (H, W, 3) uint8 RGB, upright, with its stamp (s)."""
@@ -60,8 +64,10 @@ class JointSeries:
     def column(self, name: str, what: str = "position") -> np.ndarray:
         """(n,) values of one joint; what is position, velocity or effort."""
         if name not in self.names:
-            raise EvidenceError(f"joint {name!r} is not in the joint states ({', '.join(self.names)}); "
-                                "check the joint names of the robot profile")
+            raise EvidenceError(
+                f"joint {name!r} is not in the joint states ({', '.join(self.names)}); "
+                "check the joint names of the robot profile"
+            )
         return getattr(self, what)[:, self.names.index(name)]
 
 
@@ -91,8 +97,9 @@ class Evidence:
             if phase.name == name:
                 end = self.phases[i + 1].start_s if i + 1 < len(self.phases) else self.end_s
                 return phase.start_s, end
-        raise EvidenceError(f"the attempt has no phase {name!r}; it has: "
-                            + ", ".join(p.name for p in self.phases))
+        raise EvidenceError(
+            f"the attempt has no phase {name!r}; it has: " + ", ".join(p.name for p in self.phases)
+        )
 
     def save(self, path: Path) -> None:
         """Write to one .npz; frames are kept losslessly as PNG."""
@@ -130,15 +137,27 @@ class Evidence:
                 start_s, end_s, setpoint, preload = (float(x) for x in z["numbers"])
                 stamps = z["frame_stamps"] if frames else np.zeros(0)
                 return cls(
-                    family, stage, instruction, start_s, end_s,
-                    tuple(Phase(str(n), float(s)) for n, s in zip(z["phase_names"], z["phase_starts"])),
+                    family,
+                    stage,
+                    instruction,
+                    start_s,
+                    end_s,
+                    tuple(map(_phase, z["phase_names"], z["phase_starts"])),
                     WrenchSeries(z["wrench_stamps"], z["wrench"].astype(float)),
-                    JointSeries(z["joint_stamps"], tuple(str(n) for n in z["joint_names"]),
-                                z["joint_position"], z["joint_velocity"].astype(float),
-                                z["joint_effort"].astype(float)),
-                    tuple(Frame(float(s), cv2.imdecode(z[f"frame_{i:03d}"], cv2.IMREAD_COLOR)[:, :, ::-1])
-                          for i, s in enumerate(stamps)),
-                    setpoint, preload)
+                    JointSeries(
+                        z["joint_stamps"],
+                        tuple(str(n) for n in z["joint_names"]),
+                        z["joint_position"],
+                        z["joint_velocity"].astype(float),
+                        z["joint_effort"].astype(float),
+                    ),
+                    tuple(
+                        Frame(float(s), cv2.imdecode(z[f"frame_{i:03d}"], cv2.IMREAD_COLOR)[:, :, ::-1])
+                        for i, s in enumerate(stamps)
+                    ),
+                    setpoint,
+                    preload,
+                )
         except FileNotFoundError:
             raise
         except Exception as error:
@@ -207,9 +226,18 @@ class RollingBuffer:
         self._admit(self._frames, stamp_s)
         self._frames.append(Frame(stamp_s, image_rgb))
 
-    def window(self, start_s: float, end_s: float, *, family: str, stage: str, instruction: str,
-               phases: tuple[Phase, ...] = (), grip_setpoint_n: float = math.nan,
-               grip_preload_n: float = math.nan) -> Evidence:
+    def window(
+        self,
+        start_s: float,
+        end_s: float,
+        *,
+        family: str,
+        stage: str,
+        instruction: str,
+        phases: tuple[Phase, ...] = (),
+        grip_setpoint_n: float = math.nan,
+        grip_preload_n: float = math.nan,
+    ) -> Evidence:
         """The samples with start_s <= stamp <= end_s. A channel without samples comes back empty."""
         if not end_s > start_s:
             raise EvidenceError(f"the attempt ends at {end_s} s, not after its start at {start_s} s")
@@ -220,10 +248,24 @@ class RollingBuffer:
         k = len(names)
         rows = np.array([item[2] for item in joints], dtype=float).reshape(len(joints), 3 * k)
         return Evidence(
-            family, stage, instruction, start_s, end_s, phases,
-            WrenchSeries(np.array([item[0] for item in wrench], dtype=float),
-                         np.array([item[1] for item in wrench], dtype=float).reshape(len(wrench), 6)),
-            JointSeries(np.array([item[0] for item in joints], dtype=float), names,
-                        rows[:, :k], rows[:, k:2 * k], rows[:, 2 * k:]),
+            family,
+            stage,
+            instruction,
+            start_s,
+            end_s,
+            phases,
+            WrenchSeries(
+                np.array([item[0] for item in wrench], dtype=float),
+                np.array([item[1] for item in wrench], dtype=float).reshape(len(wrench), 6),
+            ),
+            JointSeries(
+                np.array([item[0] for item in joints], dtype=float),
+                names,
+                rows[:, :k],
+                rows[:, k : 2 * k],
+                rows[:, 2 * k :],
+            ),
             tuple(f for f in self._frames if start_s <= f.stamp_s <= end_s),
-            grip_setpoint_n, grip_preload_n)
+            grip_setpoint_n,
+            grip_preload_n,
+        )

@@ -22,7 +22,9 @@ EPISODE = PREFIX + "episode"
 STOP = PREFIX + "stop"
 HEARTBEAT = PREFIX + "heartbeat"  # std_msgs/Header, from the decision, 10 Hz
 PHASE = PREFIX + "phase"  # failure_dialogue_msgs/Phase, from the robot, as each phase of a motion begins
-ROBOT_MODE = PREFIX + "robot_mode"  # std_msgs/String: ready, moving, holding, stopped, person (transient local)
+ROBOT_MODE = (
+    PREFIX + "robot_mode"
+)  # std_msgs/String: ready, moving, holding, stopped, person (transient local)
 
 # Services.
 SENSE = PREFIX + "sense"

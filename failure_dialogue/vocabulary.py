@@ -50,14 +50,18 @@ class Repair:
         """All arguments with defaults filled in; RepairError on an unknown one or one out of range."""
         for name in given:
             if name not in self.arguments:
-                raise RepairError(f"repair {self.name!r} takes no argument {name!r}; it takes: "
-                                  + (", ".join(self.arguments) or "none"))
+                raise RepairError(
+                    f"repair {self.name!r} takes no argument {name!r}; it takes: "
+                    + (", ".join(self.arguments) or "none")
+                )
         values = {name: float(given.get(name, a.default)) for name, a in self.arguments.items()}
         for name, value in values.items():
             a = self.arguments[name]
             if not (math.isfinite(value) and a.low <= value <= a.high):
-                raise RepairError(f"argument {name} of repair {self.name!r} is {value:g} {a.unit}; "
-                                  f"it must lie in {a.low:g}..{a.high:g}")
+                raise RepairError(
+                    f"argument {name} of repair {self.name!r} is {value:g} {a.unit}; "
+                    f"it must lie in {a.low:g}..{a.high:g}"
+                )
         return values
 
 
@@ -115,8 +119,10 @@ def _argument(name: str, spec: dict, where: str) -> Argument:
         low, high = (float(x) for x in low_high)
         default = float(spec["default"])
     except (KeyError, TypeError, ValueError) as error:
-        raise VocabularyError(f"{where}: range {low_high!r} and default {spec.get('default')!r} "
-                              "must be [low, high] and a number") from error
+        raise VocabularyError(
+            f"{where}: range {low_high!r} and default {spec.get('default')!r} "
+            "must be [low, high] and a number"
+        ) from error
     if not low <= default <= high:
         raise VocabularyError(f"{where}: default {default:g} is outside {low:g}..{high:g}")
     return Argument(name, str(spec.get("unit", "1")), low, high, default)
@@ -132,10 +138,15 @@ def load_vocabulary(path: Path | None = None) -> Vocabulary:
     repairs = {}
     for name, spec in _need(data, "repairs", dict, str(path)).items():
         where = f"{path}: repair {name!r}"
-        arguments = {a: _argument(a, s, f"{where}, argument {a!r}")
-                     for a, s in (spec.get("arguments") or {}).items()}
-        repairs[name] = Repair(name, _need(spec, "phrase", str, where),
-                               float(_need(spec, "time_limit_s", (int, float), where)), arguments)
+        arguments = {
+            a: _argument(a, s, f"{where}, argument {a!r}") for a, s in (spec.get("arguments") or {}).items()
+        }
+        repairs[name] = Repair(
+            name,
+            _need(spec, "phrase", str, where),
+            float(_need(spec, "time_limit_s", (int, float), where)),
+            arguments,
+        )
     families = {}
     for name, spec in _need(data, "families", dict, str(path)).items():
         where = f"{path}: family {name!r}"
@@ -146,10 +157,15 @@ def load_vocabulary(path: Path | None = None) -> Vocabulary:
                 raise VocabularyError(f"{here}: the name is reserved; choose another")
             repair = _need(entry, "repair", str, here)
             if repair not in repairs:
-                raise VocabularyError(f"{here}: repair {repair!r} is not defined; known: {', '.join(repairs)}")
-            causes[cause] = Cause(cause, name, _need(entry, "phrase", str, here), repair,
-                                  dict(entry.get("severity") or {}))
+                raise VocabularyError(
+                    f"{here}: repair {repair!r} is not defined; known: {', '.join(repairs)}"
+                )
+            causes[cause] = Cause(
+                cause, name, _need(entry, "phrase", str, here), repair, dict(entry.get("severity") or {})
+            )
         if len(causes) < 2:
             raise VocabularyError(f"{where} has {len(causes)} cause; a family needs at least two")
-        families[name] = Family(name, _need(spec, "stage", str, where), _need(spec, "symptom", str, where), causes)
+        families[name] = Family(
+            name, _need(spec, "stage", str, where), _need(spec, "symptom", str, where), causes
+        )
     return Vocabulary(families, repairs)

@@ -1,4 +1,4 @@
-"""The physics loop of the bridge: one motion at a time, calls from other threads, pacing, and who may move."""
+"""The physics loop of the bridge: one motion at a time, calls from other threads, pace, who may move."""
 
 from __future__ import annotations
 
@@ -53,9 +53,14 @@ class PhysicsLoop:
     call(function)                   | the function runs between two steps
     """
 
-    def __init__(self, robot: SimRobot, on_sample: Callable[[Sample], None],
-                 on_mode: Callable[[Mode], None], real_time_factor: float = 1.0,
-                 heartbeat_limit_s: float = 0.5) -> None:
+    def __init__(
+        self,
+        robot: SimRobot,
+        on_sample: Callable[[Sample], None],
+        on_mode: Callable[[Mode], None],
+        real_time_factor: float = 1.0,
+        heartbeat_limit_s: float = 0.5,
+    ) -> None:
         self.robot = robot
         self.real_time_factor = real_time_factor
         self.heartbeat_limit_s = heartbeat_limit_s
@@ -150,7 +155,9 @@ class PhysicsLoop:
             self._advance_programs()
             self._on_sample(self.robot.step())
             mark += 1
-            factor = self.real_time_factor if self._motion is not None else min(self.real_time_factor or 1.0, 1.0)
+            factor = (
+                self.real_time_factor if self._motion is not None else min(self.real_time_factor or 1.0, 1.0)
+            )
             now = time.monotonic()
             if factor > 0:
                 wall += STEP_S / factor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -17,43 +18,49 @@ import numpy as np
 import rclpy
 from failure_dialogue_msgs import action, srv
 from failure_dialogue_msgs import msg as m
-from geometry_msgs.msg import TransformStamped, WrenchStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
-from rosgraph_msgs.msg import Clock as ClockMessage
-from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Header, String
-from tf2_msgs.msg import TFMessage
 
 from failure_dialogue import topics
 from failure_dialogue.errors import FailureDialogueError, SceneError
-from failure_dialogue.nodes.convert import fill_image, stamp
-from failure_dialogue.nodes.node import (ERROR, EVENT_QOS, EXCHANGE_QOS, OK, WARN, DialogueNode, Health,
-                                         Parameter)
+from failure_dialogue.nodes.convert import stamp
+from failure_dialogue.nodes.node import (
+    ERROR,
+    EVENT_QOS,
+    EXCHANGE_QOS,
+    OK,
+    WARN,
+    DialogueNode,
+    Health,
+    Parameter,
+)
 from failure_dialogue.vocabulary import load_vocabulary
 from sim_bridge.appearance import Appearance, Look
+from sim_bridge.arm import STEP_S
 from sim_bridge.camera import SceneCamera
 from sim_bridge.loop import Mode, Motion, PhysicsLoop
 from sim_bridge.objects import TASK_OF_OBJECT
 from sim_bridge.repairs import RepairCode, recoverable
-from sim_bridge.robot import FRAME_EVERY, SimRobot
-from sim_bridge.sensors import JOINT_NAMES, Sample
+from sim_bridge.robot import ResetInfo, SimRobot
+from sim_bridge.sensor_topics import SensorTopics
 
-ERROR_REFUSED = 150     # nothing was moved
-ERROR_DROPPED = 151     # a motion was ended before its end
+ERROR_REFUSED = 150  # nothing was moved
+ERROR_DROPPED = 151  # a motion was ended before its end
 
 #: The family of failures this robot can notice.
 FAMILY = "grasp"
-BASE_FRAME, WRENCH_FRAME, CAMERA_FRAME = "panda_link0", "panda_hand", "camera_color_optical_frame"
-_CLOCK_EVERY = 5  # steps: 100 Hz
-_BLOCKED = {Mode.STOPPED: "the robot was stopped; call the hand_back service to allow motions again",
-            Mode.PERSON: "a person has the arm; it moves again after the hand_back service"}
+_BLOCKED = {
+    Mode.STOPPED: "the robot was stopped; call the hand_back service to allow motions again",
+    Mode.PERSON: "a person has the arm; it moves again after the hand_back service",
+}
 
 PARAMETERS = (
-    Parameter("real_time_factor", 1.0, "Pace of motions against real time; 0: as fast as it goes.", 0.0, 100.0),
+    Parameter(
+        "real_time_factor", 1.0, "Pace of motions against real time; 0: as fast as it goes.", 0.0, 100.0
+    ),
     Parameter("seed", 0, "Seed of the first scene.", 0, 2**31 - 1),
     Parameter("heartbeat_limit_s", 0.5, "The arm holds when the decision was silent for so long.", 0.1, 10.0),
     Parameter("camera", True, "Render and publish camera frames."),
@@ -72,54 +79,58 @@ class BridgeNode(DialogueNode):
         """Load the robot; the scene cache is built when it is not there yet."""
         self.vocabulary = load_vocabulary()
         self.robot = SimRobot(self.vocabulary)
-        self.offset_s = 0.0  # the published clock goes on when a scene begins anew
-        self.steps = 0
         self.scene_camera: SceneCamera | None = None
         self.looks: dict[int, Look] = {}  # each scene's own look, to which an Appearance is relative
-        self.phases_said = 0
-        self.counts = {"wrench": 0, "joints": 0, "frames": 0}
-        self.loop = PhysicsLoop(self.robot, self._publish_sample, self._publish_mode,
-                                float(self.value("real_time_factor")), float(self.value("heartbeat_limit_s")))
+        self.loop = PhysicsLoop(
+            self.robot,
+            lambda sample: self.sensors.publish(sample, self.scene_camera),
+            self._publish_mode,
+            float(self.value("real_time_factor")),
+            float(self.value("heartbeat_limit_s")),
+        )
 
     def activate(self) -> None:
         """Open all ends; the loop itself is run by main()."""
-        reliable = QoSProfile(depth=100, reliability=ReliabilityPolicy.RELIABLE)
-        self.clocks = self.publisher(ClockMessage, "/clock", 10)
-        self.wrenches = self.publisher(WrenchStamped, topics.WRENCH, reliable)
-        self.joints = self.publisher(JointState, topics.JOINT_STATES, reliable)
-        self.images = self.publisher(Image, topics.IMAGE, QoSProfile(depth=5))
-        self.infos = self.publisher(CameraInfo, topics.CAMERA_INFO, QoSProfile(depth=5))
-        self.frames = self.publisher(TFMessage, topics.TF_STATIC, EXCHANGE_QOS)
+        self.sensors = SensorTopics(self, self.robot)
         self.failures = self.publisher(m.Failure, topics.FAILURE, EVENT_QOS)
-        self.phases = self.publisher(m.Phase, topics.PHASE, EVENT_QOS)
         self.modes = self.publisher(String, topics.ROBOT_MODE, EXCHANGE_QOS)
         self.truths = self.publisher(String, "/sim/ground_truth/state", EXCHANGE_QOS)
         self.subscription(m.Stop, topics.STOP, self._on_stop, EVENT_QOS)
         self.subscription(Header, topics.HEARTBEAT, lambda _: self.loop.heartbeat(), EVENT_QOS)
-        for kind, name, callback in ((srv.Hold, topics.HOLD, self._on_hold),
-                                     (srv.Takeover, topics.TAKEOVER, self._on_takeover),
-                                     (srv.Takeover, topics.HAND_BACK, self._on_hand_back),
-                                     (srv.CaptureStill, topics.CAPTURE_STILL, self._on_still),
-                                     (srv.ResetScene, topics.RESET_SCENE, self._on_reset)):
+        for kind, name, callback in (
+            (srv.Hold, topics.HOLD, self._on_hold),
+            (srv.Takeover, topics.TAKEOVER, self._on_takeover),
+            (srv.Takeover, topics.HAND_BACK, self._on_hand_back),
+            (srv.CaptureStill, topics.CAPTURE_STILL, self._on_still),
+            (srv.ResetScene, topics.RESET_SCENE, self._on_reset),
+        ):
             self.service(kind, name, callback, group=self.group)
-        for kind, name, callback in ((action.AttemptTask, topics.ATTEMPT_TASK, self._on_attempt),
-                                     (action.ExecuteRepair, topics.EXECUTE_REPAIR, self._on_repair)):
-            self.action(ActionServer(self, kind, name, callback, callback_group=self.group,
-                                     goal_callback=lambda _: GoalResponse.ACCEPT,
-                                     cancel_callback=lambda _: CancelResponse.ACCEPT))
-        self._wrench = WrenchStamped(header=Header(frame_id=WRENCH_FRAME))
-        self._joint = JointState(header=Header(frame_id=BASE_FRAME), name=list(JOINT_NAMES))
+        for kind, name, callback in (
+            (action.AttemptTask, topics.ATTEMPT_TASK, self._on_attempt),
+            (action.ExecuteRepair, topics.EXECUTE_REPAIR, self._on_repair),
+        ):
+            self.action(
+                ActionServer(
+                    self,
+                    kind,
+                    name,
+                    callback,
+                    callback_group=self.group,
+                    goal_callback=lambda _: GoalResponse.ACCEPT,
+                    cancel_callback=lambda _: CancelResponse.ACCEPT,
+                )
+            )
+        self.info: ResetInfo | None = None
         self._reset(int(self.value("seed")), None, None, math.nan)
         self._publish_mode(Mode.READY)
 
     # ---- the scene (loop's thread) ---------------------------------------------------------------
     def _reset(self, seed: int, task: int | None, cause: str | None, severity: float):
-        before = self._now_s() if self.steps else 0.0
+        before = self.sensors.now_s() + STEP_S if self.info is not None else 0.0
         info = self.robot.reset(seed, task, cause, severity)
-        self.offset_s = before + 0.002 - self.robot.stamp_s
+        self.sensors.offset_s = before - self.robot.stamp_s
         self.info = info
         self.recoverable = recoverable(self.robot.scenario, self.robot.target, self.vocabulary)
-        self.phases_said = 0
         if self.value("camera"):
             if self.scene_camera is not None:
                 self.scene_camera.close()
@@ -131,77 +142,25 @@ class BridgeNode(DialogueNode):
             self.appearance.apply(self.robot.model, look)
             mujoco.mj_forward(self.robot.model, self.robot.data)
             self.scene_camera = SceneCamera(self.robot.model, int(rng.integers(2**31)))
-        self._publish_frames()
+            self.get_logger().info(
+                f"scene {info.task}, seed {seed}, camera seed {self.scene_camera.seed}, {self.appearance}"
+            )
+        self.sensors.publish_frames(self.scene_camera)
         self._publish_truth()
         return info
 
-    def _now_s(self) -> float:
-        return self.robot.stamp_s + self.offset_s
-
-    def _publish_frames(self) -> None:
-        now = stamp(self._now_s())
-
-        def frame(child: str, rotation: np.ndarray, position: np.ndarray) -> TransformStamped:
-            message = TransformStamped(header=Header(stamp=now, frame_id="world"), child_frame_id=child)
-            t, q = message.transform.translation, message.transform.rotation
-            t.x, t.y, t.z = (float(v) for v in position)
-            q.w, q.x, q.y, q.z = (float(v) for v in _quaternion(rotation))
-            return message
-
-        base = self.robot.data.body("robot0_link0")
-        frames = [frame(BASE_FRAME, base.xmat.reshape(3, 3), base.xpos)]
-        if self.scene_camera is not None:
-            frames.append(frame(CAMERA_FRAME, *self.scene_camera.extrinsics(self.robot.data)))
-        self.frames.publish(TFMessage(transforms=frames))
-
     def _publish_truth(self) -> None:
         truth = dataclasses.asdict(self.robot.truth())
-        truth |= {"success": self.robot.truth().success, "recoverable": self.recoverable, "family": FAMILY,
-                  "task": self.info.task, "seed": self.info.seed,
-                  "state_id": self.robot.state_id, "object": self.info.object_name}
+        truth |= {
+            "success": self.robot.truth().success,
+            "recoverable": self.recoverable,
+            "family": FAMILY,
+            "task": self.info.task,
+            "seed": self.info.seed,
+            "state_id": self.robot.state_id,
+            "object": self.info.object_name,
+        }
         self.truths.publish(String(data=json.dumps(truth)))
-
-    # ---- sensors (loop's thread) -----------------------------------------------------------------
-    def _publish_sample(self, sample: Sample) -> None:
-        self.steps += 1
-        now = stamp(sample.stamp_s + self.offset_s)
-        if self.steps % _CLOCK_EVERY == 0:
-            self.clocks.publish(ClockMessage(clock=now))
-        w, v = self._wrench, sample.wrench
-        w.header.stamp = now
-        w.wrench.force.x, w.wrench.force.y, w.wrench.force.z = float(v[0]), float(v[1]), float(v[2])
-        w.wrench.torque.x, w.wrench.torque.y, w.wrench.torque.z = float(v[3]), float(v[4]), float(v[5])
-        self.wrenches.publish(w)
-        self.counts["wrench"] += 1
-        if sample.joints is not None:
-            j = self._joint
-            j.header.stamp = now
-            j.position, j.velocity, j.effort = (sample.joints.position.tolist(), sample.joints.velocity.tolist(),
-                                                sample.joints.effort.tolist())
-            self.joints.publish(j)
-            self.counts["joints"] += 1
-        if len(self.robot.phases) != self.phases_said:
-            if len(self.robot.phases) < self.phases_said:
-                self.phases_said = 0
-            for phase in self.robot.phases[self.phases_said:]:
-                self.phases.publish(m.Phase(name=phase.name, start=stamp(phase.start_s + self.offset_s)))
-            self.phases_said = len(self.robot.phases)
-        if self.scene_camera is not None and self.steps % FRAME_EVERY == 0:
-            self._publish_image(self.scene_camera.frame(self.robot.data), now)
-
-    def _publish_image(self, image: np.ndarray, now) -> None:
-        message = Image(header=Header(stamp=now, frame_id=CAMERA_FRAME))
-        fill_image(message, image)
-        self.images.publish(message)
-        self.infos.publish(self._info(image.shape[1], image.shape[0], now))
-        self.counts["frames"] += 1
-
-    def _info(self, width: int, height: int, now) -> CameraInfo:
-        k = self.scene_camera.intrinsics(width, height)
-        return CameraInfo(header=Header(stamp=now, frame_id=CAMERA_FRAME), width=width, height=height,
-                          distortion_model="plumb_bob", d=[0.0] * 5, k=k.flatten().tolist(),
-                          r=np.eye(3).flatten().tolist(),
-                          p=np.hstack([k, np.zeros((3, 1))]).flatten().tolist())
 
     def _publish_mode(self, mode: Mode) -> None:
         self.modes.publish(String(data=mode.value))
@@ -209,6 +168,7 @@ class BridgeNode(DialogueNode):
     # ---- motions (executor threads) --------------------------------------------------------------
     def _begin(self, name: str, program: Callable, after: Mode, needs_heartbeat: bool = True) -> Motion:
         """Start a motion in the loop; RuntimeError with the reason when none may start now."""
+
         def begin() -> Motion:
             if self.loop.mode in _BLOCKED:
                 raise RuntimeError(_BLOCKED[self.loop.mode])
@@ -216,7 +176,9 @@ class BridgeNode(DialogueNode):
 
         return self.loop.call(begin)
 
-    def _follow(self, motion: Motion, limit_s: float, goal=None, say: Callable[[], None] = lambda: None) -> None:
+    def _follow(
+        self, motion: Motion, limit_s: float, goal=None, say: Callable[[], None] = lambda: None
+    ) -> None:
         """Wait for the end of a motion; a cancelled goal or the time limit drops it."""
         until = time.monotonic() + limit_s
         while not motion.done.wait(0.05):
@@ -232,11 +194,16 @@ class BridgeNode(DialogueNode):
         result = action.AttemptTask.Result()
         try:
             if goal.request.instruction and goal.request.instruction != self.info.instruction:
-                raise RuntimeError(f"this scene is laid for {self.info.instruction!r}, not for "
-                                   f"{goal.request.instruction!r}")
+                raise RuntimeError(
+                    f"this scene is laid for {self.info.instruction!r}, not for {goal.request.instruction!r}"
+                )
             motion = self._begin("attempt", self.robot.attempt, Mode.READY)
-            self._follow(motion, 120.0, goal, lambda: goal.publish_feedback(
-                action.AttemptTask.Feedback(phase=self._phase())))
+            self._follow(
+                motion,
+                120.0,
+                goal,
+                lambda: goal.publish_feedback(action.AttemptTask.Feedback(phase=self._phase())),
+            )
         except (RuntimeError, TimeoutError) as error:
             result.error_code, result.error_msg = ERROR_REFUSED, str(error)
             goal.abort()
@@ -246,7 +213,9 @@ class BridgeNode(DialogueNode):
         else:
             self.loop.call(lambda: self._after_attempt(motion.result))
             result.claimed_success = motion.result.claimed_success
-            result.message = motion.result.failure.text if motion.result.failure else "placed in the container"
+            result.message = (
+                motion.result.failure.text if motion.result.failure else "placed in the container"
+            )
         self._close_goal(goal, motion)
         return result
 
@@ -267,31 +236,51 @@ class BridgeNode(DialogueNode):
         if attempt.failure is None:
             return
         message = m.Failure(
-            state_id=self.robot.state_id, family=FAMILY, stage=attempt.failure.phase,
-            instruction=self.info.instruction, object=self.info.object_name,
-            attempt_start=stamp(attempt.start_s + self.offset_s), attempt_end=stamp(attempt.end_s + self.offset_s),
-            noticed_at=stamp(attempt.failure.stamp_s + self.offset_s),
-            phases=[m.Phase(name=p.name, start=stamp(p.start_s + self.offset_s)) for p in attempt.phases],
-            grip_setpoint_n=attempt.grip_setpoint_n, grip_preload_n=attempt.grip_preload_n,
-            noticed_by=attempt.failure.text)
-        message.header.stamp = stamp(self._now_s())
+            state_id=self.robot.state_id,
+            family=FAMILY,
+            stage=attempt.failure.phase,
+            instruction=self.info.instruction,
+            object=self.info.object_name,
+            attempt_start=stamp(attempt.start_s + self.sensors.offset_s),
+            attempt_end=stamp(attempt.end_s + self.sensors.offset_s),
+            noticed_at=stamp(attempt.failure.stamp_s + self.sensors.offset_s),
+            phases=[
+                m.Phase(name=p.name, start=stamp(p.start_s + self.sensors.offset_s)) for p in attempt.phases
+            ],
+            grip_setpoint_n=attempt.grip_setpoint_n,
+            grip_preload_n=attempt.grip_preload_n,
+            noticed_by=attempt.failure.text,
+        )
+        message.header.stamp = stamp(self.sensors.now_s())
         self.failures.publish(message)
 
     def _on_repair(self, goal) -> action.ExecuteRepair.Result:
         request, result = goal.request, action.ExecuteRepair.Result()
         try:
             if request.state_id != self.robot.state_id:
-                raise RuntimeError(f"the repair was decided in state {request.state_id!r}, but the world is in "
-                                   f"state {self.robot.state_id!r}; diagnose again")
+                raise RuntimeError(
+                    f"the repair was decided in state {request.state_id!r}, but the world is in "
+                    f"state {self.robot.state_id!r}; diagnose again"
+                )
             if len(request.argument_names) != len(request.argument_values):
-                raise RuntimeError(f"{len(request.argument_names)} argument names and "
-                                   f"{len(request.argument_values)} values were given; give one value for each")
-            arguments = dict(zip(request.argument_names, request.argument_values))
+                raise RuntimeError(
+                    f"{len(request.argument_names)} argument names and "
+                    f"{len(request.argument_values)} values were given; give one value for each"
+                )
+            arguments = dict(zip(request.argument_names, request.argument_values, strict=False))
             motion = self._begin("repair", lambda: self.robot.repair(request.repair, arguments), Mode.READY)
             limit_s = self.vocabulary.repair(request.repair).time_limit_s
             began = self.robot.stamp_s
-            self._follow(motion, 3 * limit_s, goal, lambda: goal.publish_feedback(action.ExecuteRepair.Feedback(
-                phase=self._phase(), progress=min(1.0, (self.robot.stamp_s - began) / limit_s))))
+            self._follow(
+                motion,
+                3 * limit_s,
+                goal,
+                lambda: goal.publish_feedback(
+                    action.ExecuteRepair.Feedback(
+                        phase=self._phase(), progress=min(1.0, (self.robot.stamp_s - began) / limit_s)
+                    )
+                ),
+            )
         except (RuntimeError, TimeoutError, FailureDialogueError) as error:
             result.state_id = self.robot.state_id
             result.refused, result.error_code, result.error_msg = True, ERROR_REFUSED, str(error)
@@ -302,8 +291,14 @@ class BridgeNode(DialogueNode):
             result.error_code, result.error_msg = ERROR_DROPPED, motion.dropped
         else:
             repair = motion.result
-            self.loop.call(lambda: self._after_attempt(repair.attempt) if repair.attempt else self._publish_truth())
-            result.done, result.error_code, result.error_msg = repair.done, int(repair.error_code), repair.error_msg
+            self.loop.call(
+                lambda: self._after_attempt(repair.attempt) if repair.attempt else self._publish_truth()
+            )
+            result.done, result.error_code, result.error_msg = (
+                repair.done,
+                int(repair.error_code),
+                repair.error_msg,
+            )
             result.refused = repair.error_code is RepairCode.OUT_OF_REACH
         result.state_id = self.robot.state_id
         self._close_goal(goal, motion)
@@ -345,16 +340,13 @@ class BridgeNode(DialogueNode):
         def take():
             if self.scene_camera is None:
                 raise RuntimeError("the camera is switched off (parameter 'camera')")
-            return self.scene_camera.still(self.robot.data), stamp(self._now_s())
+            return self.sensors.still(self.scene_camera)
 
         try:
-            image, now = self.loop.call(take)
+            response.image, response.camera_info = self.loop.call(take)
         except (RuntimeError, TimeoutError) as error:
             response.error_code, response.error_msg = ERROR_REFUSED, str(error)
             return response
-        fill_image(response.image, image)
-        response.image.header = Header(stamp=now, frame_id=CAMERA_FRAME)
-        response.camera_info = self._info(image.shape[1], image.shape[0], now)
         response.success = True
         return response
 
@@ -376,11 +368,14 @@ class BridgeNode(DialogueNode):
 
     def health(self) -> Health:
         """Rates, pace and mode."""
-        rates, self.counts = self.counts, dict.fromkeys(self.counts, 0)
+        rates, self.sensors.counts = self.sensors.counts, dict.fromkeys(self.sensors.counts, 0)
         values = {f"{k} per second": str(v) for k, v in rates.items()}
-        values |= {"real-time factor": f"{self.loop.measured_factor:.2f}", "mode": self.loop.mode.value,
-                   "peak memory MB": f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}",
-                   "heartbeats lost in motion": str(self.loop.lost_heartbeats)}
+        values |= {
+            "real-time factor": f"{self.loop.measured_factor:.2f}",
+            "mode": self.loop.mode.value,
+            "peak memory MB": f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}",
+            "heartbeats lost in motion": str(self.loop.lost_heartbeats),
+        }
         if rates["wrench"] == 0:
             return Health(ERROR, "the physics loop stands still", values)
         if self.loop.mode in _BLOCKED:
@@ -391,13 +386,6 @@ class BridgeNode(DialogueNode):
         """End the loop."""
         if self.loop is not None:
             self.loop.end()
-
-
-def _quaternion(rotation: np.ndarray) -> np.ndarray:
-    """(3, 3) rotation matrix -> (w, x, y, z)."""
-    q = np.zeros(4)
-    mujoco.mju_mat2Quat(q, np.ascontiguousarray(rotation).flatten())
-    return q
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -416,10 +404,8 @@ def main(argv: list[str] | None = None) -> int:
     executor.add_node(node)
 
     def spin() -> None:
-        try:
+        with contextlib.suppress(ExternalShutdownException):
             executor.spin()
-        except ExternalShutdownException:
-            pass
 
     def end(*_) -> None:
         ended.set()

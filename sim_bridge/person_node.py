@@ -12,7 +12,9 @@ from failure_dialogue.nodes.node import EVENT_QOS, EXCHANGE_QOS, DialogueNode, P
 from sim_bridge.person import ScriptedPerson
 
 PARAMETERS = (
-    Parameter("seed", 0, "Seed of all answers; what the person knows is drawn once for each scene.", 0, 2**31 - 1),
+    Parameter(
+        "seed", 0, "Seed of all answers; what the person knows is drawn once for each scene.", 0, 2**31 - 1
+    ),
     Parameter("correct", 0.80, "Share of answers that name the true cause.", 0.0, 1.0),
     Parameter("uninformative", 0.15, "Share of answers that name none.", 0.0, 1.0),
     Parameter("wrong", 0.05, "Share of answers that name a wrong cause.", 0.0, 1.0),
@@ -29,8 +31,9 @@ class PersonNode(DialogueNode):
 
     def configure(self) -> None:
         """Check the shares of answers."""
-        self.person = ScriptedPerson(self.value("seed"), self.value("correct"), self.value("uninformative"),
-                                     self.value("wrong"))
+        self.person = ScriptedPerson(
+            self.value("seed"), self.value("correct"), self.value("uninformative"), self.value("wrong")
+        )
 
     def activate(self) -> None:
         """Listen to questions and to what really happened."""

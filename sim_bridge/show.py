@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -31,9 +32,9 @@ from failure_dialogue.paths import config_dir
 from failure_dialogue.scoring.outcomes import ScoredEpisode, summary_lines
 from sim_bridge import transcript
 
-_READY_S = 90.0      # until every node answers, the scene cache being there
-_EPISODE_S = 300.0   # until an episode ends, in real seconds
-_TRIES = 8           # scenes that may hold in spite of the perturbation, before one fails
+_READY_S = 90.0  # until every node answers, the scene cache being there
+_EPISODE_S = 300.0  # until an episode ends, in real seconds
+_TRIES = 8  # scenes that may hold in spite of the perturbation, before one fails
 _CAUSES = ("weak_grip", "heavy_object", "slippery_surface")
 _NODES = ("sim_bridge", "diagnosis", "decision", "dialogue", "recheck")
 
@@ -73,14 +74,38 @@ def tour(seed: int) -> list[Scenario]:
     back = (("diagnosis", "offered_sources", ["camera", "force"]), ("decision", "sense_sources", ["force"]))
     cost, why = _asking_cost()
     return [
-        Scenario("sense, then act", "slippery_surface", "bbq_sauce", seed + 1, back,
-                 "The camera alone is a poor witness; reading the force sensor is cheap.", "sense"),
-        Scenario("ask a person", "heavy_object", "ketchup", seed + 2,
-                 (*no_force, ("decision", "cost_ask", cost)), f"The force channel is switched off. {why}", "ask"),
-        Scenario("nobody answers", "weak_grip", "orange_juice", seed + 3,
-                 (*no_force, ("decision", "cost_ask", cost), ("scripted_person", "silent", True),
-                  ("dialogue", "reply_limit_s", 8.0)),
-                 "The force channel is switched off, and nobody answers within 8 s.", "hold"),
+        Scenario(
+            "sense, then act",
+            "slippery_surface",
+            "bbq_sauce",
+            seed + 1,
+            back,
+            "The camera alone is a poor witness; reading the force sensor is cheap.",
+            "sense",
+        ),
+        Scenario(
+            "ask a person",
+            "heavy_object",
+            "ketchup",
+            seed + 2,
+            (*no_force, ("decision", "cost_ask", cost)),
+            f"The force channel is switched off. {why}",
+            "ask",
+        ),
+        Scenario(
+            "nobody answers",
+            "weak_grip",
+            "orange_juice",
+            seed + 3,
+            (
+                *no_force,
+                ("decision", "cost_ask", cost),
+                ("scripted_person", "silent", True),
+                ("dialogue", "reply_limit_s", 8.0),
+            ),
+            "The force channel is switched off, and nobody answers within 8 s.",
+            "hold",
+        ),
     ]
 
 
@@ -96,14 +121,18 @@ def _asking_cost() -> tuple[float, str]:
         if limit.asks_at(entry.accuracy):
             if cost == costs.ask:
                 return cost, f"A question costs {cost:g} retries, as stated in costs.yaml."
-            return cost, (f"The camera is right in {entry.accuracy:.2f} of the cases, so at the stated cost of "
-                          f"{costs.ask:g} retries the robot would act; here a question costs {cost:g}.")
+            return cost, (
+                f"The camera is right in {entry.accuracy:.2f} of the cases, so at the stated cost of "
+                f"{costs.ask:g} retries the robot would act; here a question costs {cost:g}."
+            )
     return 0.0, "A question costs nothing here."
 
 
 def mixed(seed: int, episodes: int) -> list[Scenario]:
     """So many episodes with causes in turn, objects and severities from the seed."""
-    return [Scenario(f"mixed {i + 1}", _CAUSES[i % len(_CAUSES)], "", seed + 100 * i) for i in range(episodes)]
+    return [
+        Scenario(f"mixed {i + 1}", _CAUSES[i % len(_CAUSES)], "", seed + 100 * i) for i in range(episodes)
+    ]
 
 
 class Show(Node):
@@ -207,15 +236,20 @@ class Show(Node):
     def _set(self, node: str, name: str, value) -> None:
         if node not in self.parameter_clients:
             self.parameter_clients[node] = self.create_client(SetParameters, f"/{node}/set_parameters")
-        result = self._call(self.parameter_clients[node], SetParameters.Request(
-            parameters=[Parameter(name, value=value).to_parameter_msg()])).results[0]
+        result = self._call(
+            self.parameter_clients[node],
+            SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()]),
+        ).results[0]
         if not result.successful:
             raise ShowError(f"node {node} refused {name} = {value!r}: {result.reason}")
 
     def _wait_for_nodes(self) -> None:
         def ready() -> bool:
-            failed = [f"{n}: {text}" for n, (level, text) in self.health.items()
-                      if "configure failed" in text or "activate failed" in text]
+            failed = [
+                f"{n}: {text}"
+                for n, (level, text) in self.health.items()
+                if "configure failed" in text or "activate failed" in text
+            ]
             if failed:
                 raise ShowError("a node could not start. " + "; ".join(failed))
             return all(n in self.health and self.health[n][1] != "not active" for n in _NODES)
@@ -238,8 +272,12 @@ class Show(Node):
                 self._set(node, name, value)
         for attempt in range(_TRIES):
             self.episode = _Episode()
-            answer = self._call(self.reset_client, srv.ResetScene.Request(
-                seed=scenario.seed + attempt, task=scenario.task, cause=scenario.cause, severity=math.nan))
+            answer = self._call(
+                self.reset_client,
+                srv.ResetScene.Request(
+                    seed=scenario.seed + attempt, task=scenario.task, cause=scenario.cause, severity=math.nan
+                ),
+            )
             if not answer.success:
                 raise ShowError(f"the scene could not be laid: {answer.error_msg}")
             started = self._call(self.start_client, srv.StartTask.Request(instruction=answer.instruction))
@@ -248,16 +286,28 @@ class Show(Node):
             self._wait("the end of the episode", lambda: self.episode.idle, _EPISODE_S)
             if self.episode.failed:
                 break
-            print("           the grasp held in spite of the perturbation; the scene is laid anew", flush=True)
+            print(
+                "           the grasp held in spite of the perturbation; the scene is laid anew", flush=True
+            )
         else:
             raise ShowError(f"no attempt failed in {_TRIES} scenes")
         self._wait("the outcome", lambda: self.episode.outcome is not None, 10.0)
         time.sleep(0.2)  # the truth travels on another topic
         self._print(transcript.truth(self.truth))
         outcome = self.episode.outcome
-        self.scored.append(ScoredEpisode(
-            scenario.cause, outcome.cause, outcome.disposition, outcome.claim, bool(self.truth["success"]),
-            bool(self.truth["recoverable"]), outcome.cost_spent, outcome.questions_asked, outcome.repairs_tried))
+        self.scored.append(
+            ScoredEpisode(
+                scenario.cause,
+                outcome.cause,
+                outcome.disposition,
+                outcome.claim,
+                bool(self.truth["success"]),
+                bool(self.truth["recoverable"]),
+                outcome.cost_spent,
+                outcome.questions_asked,
+                outcome.repairs_tried,
+            )
+        )
         return self.episode
 
     def run(self) -> int:
@@ -275,20 +325,35 @@ class Show(Node):
             self._print(summary_lines(self.scored))
         if self.latencies_s:
             ordered = sorted(self.latencies_s)
-            print(f"\nfrom failure to decision: median {1e3 * ordered[len(ordered) // 2]:.0f} ms, largest "
-                  f"{1e3 * ordered[-1]:.0f} ms (n={len(ordered)})", flush=True)
+            print(
+                f"\nfrom failure to decision: median {1e3 * ordered[len(ordered) // 2]:.0f} ms, largest "
+                f"{1e3 * ordered[-1]:.0f} ms (n={len(ordered)})",
+                flush=True,
+            )
         if self.report:
-            Path(self.report).write_text(json.dumps({
-                "scenario": self.scenario, "seed": self.seed, "latencies_s": self.latencies_s,
-                "episodes": [dataclasses.asdict(e) for e in self.scored]}, indent=1), encoding="utf-8")
+            Path(self.report).write_text(
+                json.dumps(
+                    {
+                        "scenario": self.scenario,
+                        "seed": self.seed,
+                        "latencies_s": self.latencies_s,
+                        "episodes": [dataclasses.asdict(e) for e in self.scored],
+                    },
+                    indent=1,
+                ),
+                encoding="utf-8",
+            )
         return 1 if wrong else 0
 
 
 def _shown(expected: str, episode: _Episode) -> bool:
     sense, ask = m.Decision.SENSE in episode.actions, m.Decision.ASK in episode.actions
     acted = m.Decision.ACT in episode.actions
-    return {"sense": sense and acted, "ask": ask and not sense,
-            "hold": ask and episode.actions[-1] == m.Decision.HOLD and not acted}[expected]
+    return {
+        "sense": sense and acted,
+        "ask": ask and not sense,
+        "hold": ask and episode.actions[-1] == m.Decision.HOLD and not acted,
+    }[expected]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -300,10 +365,8 @@ def main(argv: list[str] | None = None) -> int:
     executor.add_node(node)
 
     def spin() -> None:
-        try:
+        with contextlib.suppress(ExternalShutdownException):
             executor.spin()
-        except ExternalShutdownException:
-            pass
 
     thread = threading.Thread(target=spin, daemon=True)
     thread.start()

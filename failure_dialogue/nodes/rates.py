@@ -31,11 +31,22 @@ def summary(stamps_s: list[float]) -> dict:
     stamps = np.asarray(stamps_s)
     steps = np.diff(stamps)
     if len(steps) < 2 or not stamps[-1] > stamps[0]:
-        return {"received": len(stamps), "lost": None, "lost_share": None, "rate_hz": None, "largest_gap_s": None}
+        return {
+            "received": len(stamps),
+            "lost": None,
+            "lost_share": None,
+            "rate_hz": None,
+            "largest_gap_s": None,
+        }
     period = float(np.median(steps))
     lost = int(np.clip(np.rint(steps / period) - 1, 0, None).sum())
-    return {"received": len(stamps), "lost": lost, "lost_share": lost / (lost + len(stamps)),
-            "rate_hz": (len(stamps) - 1) / float(stamps[-1] - stamps[0]), "largest_gap_s": float(steps.max())}
+    return {
+        "received": len(stamps),
+        "lost": lost,
+        "lost_share": lost / (lost + len(stamps)),
+        "rate_hz": (len(stamps) - 1) / float(stamps[-1] - stamps[0]),
+        "largest_gap_s": float(steps.max()),
+    }
 
 
 def measure(seconds_: float) -> dict:
@@ -53,16 +64,19 @@ def measure(seconds_: float) -> dict:
 
     try:
         for topic, kind in _SENSORS:
-            node.create_subscription(kind, topic, lambda m, at=stamps[topic]: at.append(seconds(m.header.stamp)),
-                                     SENSOR_QOS)
+            node.create_subscription(
+                kind, topic, lambda m, at=stamps[topic]: at.append(seconds(m.header.stamp)), SENSOR_QOS
+            )
         node.create_subscription(DiagnosticArray, "/diagnostics", on_health, 10)
         until = time.monotonic() + _DISCOVERY_S
         while time.monotonic() < until and not all(stamps.values()):
             executor.spin_once(timeout_sec=0.1)
         missing = [topic for topic, at in stamps.items() if not at]
         if missing:
-            raise SetupError(f"nothing came on {', '.join(missing)} within {_DISCOVERY_S:g} s; is the robot running, "
-                             "and in this ROS_DOMAIN_ID?")
+            raise SetupError(
+                f"nothing came on {', '.join(missing)} within {_DISCOVERY_S:g} s; is the robot running, "
+                "and in this ROS_DOMAIN_ID?"
+            )
         for at in stamps.values():
             at.clear()
         until = time.monotonic() + seconds_
@@ -74,12 +88,22 @@ def measure(seconds_: float) -> dict:
         executor.shutdown(timeout_sec=1.0)
         node.destroy_node()
         rclpy.try_shutdown()
-    return {"seconds": seconds_, "topics": {topic: summary(at) for topic, at in stamps.items()}, "nodes": health}
+    return {
+        "seconds": seconds_,
+        "topics": {topic: summary(at) for topic, at in stamps.items()},
+        "nodes": health,
+    }
 
 
 @click.command("rates")
-@click.option("--seconds", "seconds_", type=click.FloatRange(1, 3600), default=20.0, show_default=True,
-              help="How long to listen.")
+@click.option(
+    "--seconds",
+    "seconds_",
+    type=click.FloatRange(1, 3600),
+    default=20.0,
+    show_default=True,
+    help="How long to listen.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all that was measured as JSON.")
 def command(seconds_: float, as_json: bool) -> int:
     """Measure the rates and losses of the robot's sensor topics as a subscriber sees them."""
@@ -91,8 +115,10 @@ def command(seconds_: float, as_json: bool) -> int:
         if r["rate_hz"] is None:
             click.echo(f"{topic}: {r['received']} messages, too few to tell")
         else:
-            click.echo(f"{topic}: {r['rate_hz']:.1f} Hz, {r['lost']} of {r['lost'] + r['received']} lost "
-                       f"({100 * r['lost_share']:.2f} %), largest gap {1e3 * r['largest_gap_s']:.0f} ms")
+            click.echo(
+                f"{topic}: {r['rate_hz']:.1f} Hz, {r['lost']} of {r['lost'] + r['received']} lost "
+                f"({100 * r['lost_share']:.2f} %), largest gap {1e3 * r['largest_gap_s']:.0f} ms"
+            )
     for name, values in sorted(result["nodes"].items()):
         click.echo(f"{name}: " + ", ".join(f"{k} {v}" for k, v in values.items()))
     return 0

@@ -53,12 +53,16 @@ def summary_lines(episodes: Iterable[ScoredEpisode]) -> list[str]:
         rate("world right among the others", [e.world_right for e in episodes if not e.recoverable]),
         rate("acted on the right cause last", [e.acted_on == e.cause for e in episodes if e.acted_on]),
         rate("claim agrees with the world, where one was made", [bool(e.agrees) for e in told]),
-        rate("claimed success that was none", [not e.world_right for e in episodes if e.claim == "succeeded"]),
+        rate(
+            "claimed success that was none", [not e.world_right for e in episodes if e.claim == "succeeded"]
+        ),
         rate("cannot tell", [e.agrees is None for e in episodes]),
     ]
     if episodes:
         n = len(episodes)
-        lines.append(f"mean cost {sum(e.cost_spent for e in episodes) / n:.2f} retries, "
-                     f"{sum(e.questions_asked for e in episodes) / n:.2f} questions and "
-                     f"{sum(e.repairs_tried for e in episodes) / n:.2f} repairs an episode (n={n})")
+        lines.append(
+            f"mean cost {sum(e.cost_spent for e in episodes) / n:.2f} retries, "
+            f"{sum(e.questions_asked for e in episodes) / n:.2f} questions and "
+            f"{sum(e.repairs_tried for e in episodes) / n:.2f} repairs an episode (n={n})"
+        )
     return lines

@@ -73,8 +73,16 @@ def test_sense_then_act_recovers_at_the_cost_of_sensing_and_one_retry():
     assert set(policy.asked_with[-1].diagnoses) == {"camera", "force"}
     assert one(measured(m), e.Repair) == e.Repair("payload_lift", "7.1")
     outcome = one(repaired(m, "pass"), e.Report).outcome
-    assert outcome == e.Outcome(e.Disposition.RECOVERED, e.Claim.SUCCEEDED, "aperture and frames agree",
-                                "heavy_object", "payload_lift", 1.5, 0, 1)
+    assert outcome == e.Outcome(
+        e.Disposition.RECOVERED,
+        e.Claim.SUCCEEDED,
+        "aperture and frames agree",
+        "heavy_object",
+        "payload_lift",
+        1.5,
+        0,
+        1,
+    )
     assert not m.busy
 
 
@@ -101,7 +109,9 @@ def test_asking_once_more_counts_and_costs_as_a_second_question():
     m, policy = machine(decision(Action.ASK), decision(Action.HOLD))
     fail(m)
     measured(m)
-    outcome = one(m.handle(e.MeaningArrived("uninformative", "", "", "operator", times_asked=2)), e.Report).outcome
+    outcome = one(
+        m.handle(e.MeaningArrived("uninformative", "", "", "operator", times_asked=2)), e.Report
+    ).outcome
     assert policy.asked_with[-1].reply == PersonReply()
     assert (outcome.questions_asked, outcome.cost_spent) == (2, 2 * COSTS["ask"])
 
@@ -186,17 +196,31 @@ def test_done_is_never_success_without_the_recheck():
     assert not [c for c in commands if isinstance(c, e.Report)]
 
 
-@pytest.mark.parametrize("state", [e.State.ATTEMPTING, e.State.DIAGNOSING, e.State.SENSING, e.State.PREPARING,
-                                   e.State.ASKING, e.State.REPAIRING, e.State.RECHECKING])
+@pytest.mark.parametrize(
+    "state",
+    [
+        e.State.ATTEMPTING,
+        e.State.DIAGNOSING,
+        e.State.SENSING,
+        e.State.PREPARING,
+        e.State.ASKING,
+        e.State.REPAIRING,
+        e.State.RECHECKING,
+    ],
+)
 def test_no_wait_without_a_time_limit(state):
     m, _ = machine(decision(Action.SENSE, source="force"), decision(Action.ASK), act(), decision(Action.HOLD))
-    steps = iter([lambda: m.handle(e.TaskStarted("e-1", "pick up the milk")),
-                  lambda: m.handle(e.FailureNoticed(FAILURE, "e-1")),
-                  lambda: m.handle(e.DiagnosisArrived(CAMERA, "7.1")),
-                  lambda: m.handle(e.DiagnosisArrived(FORCE, "7.1")),
-                  lambda: measured(m),
-                  lambda: m.handle(e.MeaningArrived("cause", "heavy_object", "", "x")),
-                  lambda: m.handle(e.RepairEnded(True, "7.2"))])
+    steps = iter(
+        [
+            lambda: m.handle(e.TaskStarted("e-1", "pick up the milk")),
+            lambda: m.handle(e.FailureNoticed(FAILURE, "e-1")),
+            lambda: m.handle(e.DiagnosisArrived(CAMERA, "7.1")),
+            lambda: m.handle(e.DiagnosisArrived(FORCE, "7.1")),
+            lambda: measured(m),
+            lambda: m.handle(e.MeaningArrived("cause", "heavy_object", "", "x")),
+            lambda: m.handle(e.RepairEnded(True, "7.2")),
+        ]
+    )
     while m.state is not state:
         commands = next(steps)()
     wait = [c for c in commands if isinstance(c, e.WaitAtMost) and c.state is state]
@@ -231,9 +255,15 @@ def test_a_person_who_takes_over_keeps_the_arm_until_handing_it_back():
 
 def test_late_and_foreign_events_change_nothing():
     m, _ = machine(act())
-    for event in (e.RepairEnded(True, "7.2"), e.RecheckEnded(True, "pass", ""), e.HoldEnded(True),
-                  e.MeaningArrived("cause", "weak_grip", "", "x"), e.DeadlinePassed(e.State.ASKING),
-                  e.StopPressed("x", ""), e.AttemptEnded(True, "")):
+    for event in (
+        e.RepairEnded(True, "7.2"),
+        e.RecheckEnded(True, "pass", ""),
+        e.HoldEnded(True),
+        e.MeaningArrived("cause", "weak_grip", "", "x"),
+        e.DeadlinePassed(e.State.ASKING),
+        e.StopPressed("x", ""),
+        e.AttemptEnded(True, ""),
+    ):
         assert m.handle(event) == []
     fail(m)
     before = m.state

@@ -1,4 +1,4 @@
-"""Who may move the simulated arm, and what stops it. The robot here is a counter, so each test takes no time."""
+"""Who may move the simulated arm, and what stops it. The robot here is a counter: tests take no time."""
 
 import threading
 import time
@@ -48,7 +48,9 @@ def loop():
 
 
 def begin(loop, steps=10**6, needs_heartbeat=False, name="attempt"):
-    return loop.call(lambda: loop.start(Motion(name, loop.robot.motion(name, steps), Mode.READY, needs_heartbeat)))
+    return loop.call(
+        lambda: loop.start(Motion(name, loop.robot.motion(name, steps), Mode.READY, needs_heartbeat))
+    )
 
 
 def test_a_motion_runs_to_its_end_and_gives_its_result(loop):
