@@ -159,7 +159,7 @@ def _diagnosis_text(m: Any) -> str:
         return f"{m.source}: no diagnosis ({m.reason})"
     who = "force sensor" if m.source == "force" else m.source
     ranked = sorted(zip(m.probabilities, m.causes, strict=True), reverse=True)
-    return f"{who} says: " + ", ".join(f"{plain(cause)} {p:.2f}" for p, cause in ranked)
+    return f"{who}: " + ", ".join(f"{plain(cause)} {p:.2f}" for p, cause in ranked)
 
 
 def _decision_text(m: Any) -> str:

@@ -329,9 +329,9 @@ def events(figure):
 def test_the_events_tell_the_episode_in_its_order(figures):
     assert events(figures["sense"]) == [
         "failure noticed: the fingers closed to 21.6 mm, from 29.6 mm at the grasp",
-        "camera says: slippery surface 0.52, weak grip 0.48",
+        "camera: slippery surface 0.52, weak grip 0.48",
         "decision: SENSE force",
-        "force sensor says: slippery surface 0.97, weak grip 0.03",
+        "force sensor: slippery surface 0.97, weak grip 0.03",
         "decision: ACT grip pads",
         "repair: grip pads",
         "re-check: gripper: held to the release; camera: gone from where it stood",
