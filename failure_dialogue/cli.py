@@ -20,7 +20,8 @@ SUMMARIES = {
     "decide": "Act, sense or ask: p*, the expected costs and the choice for stated numbers.",
     "generate": "Generate failures with their evidence; stopped half way, the same command resumes.",
     "interpret": "Print what the robot understands of a reply.",
-    "measure-attempts": "Measure unperturbed success, false alarms, misses, and where perturbed attempts fail.",
+    "measure-attempts": "Measure unperturbed success, false alarms, misses, and where perturbed attempts "
+                        "fail.",
     "plot": "Draw a recorded episode: frames, events, sensors and the cost of each choice.",
     "prepare-scenes": "Build the simulated scenes into the cache (once per machine).",
     "rates": "Measure the rates and losses of the robot's sensor topics as a subscriber sees them.",

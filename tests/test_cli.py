@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 import click
 import pytest
@@ -129,8 +131,12 @@ def test_ctrl_c_ends_the_whole_simulation(tmp_path):
                                stderr=subprocess.PIPE, start_new_session=True)
 
     def nodes() -> list[str]:
-        listed = subprocess.run(["ps", "-eo", "args"], text=True, capture_output=True, check=True).stdout
-        return [line for line in listed.splitlines() if f"--params-file {params}" in line]
+        """Command lines of the nodes that run with the file; /proc, as a bare machine has no ps."""
+        lines = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                lines.append(path.read_text().replace("\0", " "))
+        return [line for line in lines if f"--params-file {params}" in line and " -m " in line]
 
     until = time.monotonic() + 20.0
     while len(nodes()) < 7 and time.monotonic() < until:
