@@ -28,6 +28,7 @@ from failure_dialogue.nodes.node import (
     EXCHANGE_QOS,
     OK,
     SENSOR_QOS,
+    STATE_QOS,
     WARN,
     DialogueNode,
     Health,
@@ -123,7 +124,7 @@ class DecisionNode(DialogueNode):
         self.subscription(m.Question, topics.QUESTION, self._on_question, EXCHANGE_QOS)
         self.subscription(m.ReplyMeaning, topics.REPLY_MEANING, self._on_meaning, EXCHANGE_QOS)
         self.subscription(m.Stop, topics.STOP, self._on_stop, EVENT_QOS)
-        self.subscription(String, topics.ROBOT_MODE, self._on_mode, EXCHANGE_QOS)
+        self.subscription(String, topics.ROBOT_MODE, self._on_mode, STATE_QOS)
         self.subscription(CameraInfo, topics.CAMERA_INFO, self._on_camera, SENSOR_QOS)
         self.service(srv.StartTask, topics.START_TASK, self._on_start)
         self.hold_client = self.client(srv.Hold, topics.HOLD)
@@ -264,7 +265,7 @@ class DecisionNode(DialogueNode):
                 self._report(command.outcome, episode_id)
             case e.GoToCheckpoint():
                 self._call(self.hold_client, srv.Hold.Request(episode_id=episode_id, reason=command.reason),
-                           lambda r: e.HoldEnded(r.at_checkpoint, r.error_msg),
+                           self._hold_answer,
                            lambda why, _: e.HoldEnded(False, f"the robot's hold service {why}"), episode_id)
             case e.Consult():
                 # A refusal is no diagnosis; the time limit of the state then moves the episode on at once.
@@ -291,6 +292,11 @@ class DecisionNode(DialogueNode):
                 if self.motion is not None:
                     self.motion.cancel_goal_async()
                     self.motion = None
+
+    def _hold_answer(self, response: srv.Hold.Response) -> e.Event:
+        if not response.at_checkpoint:
+            self.get_logger().warning(f"the checkpoint was not reached: {response.error_msg}")
+        return e.HoldEnded(response.at_checkpoint, response.error_msg)
 
     def _sense_answer(self, response: srv.Sense.Response, late: e.Event) -> e.Event | None:
         if response.accepted:
@@ -388,6 +394,7 @@ class DecisionNode(DialogueNode):
         """The open episode, the record, and whether it still fits."""
         values = {"episode": self.machine.episode_id or "none", "state": self.machine.state.value,
                   "record": self.record.record_id if self.record else "none",
+                  "camera": "{}x{}".format(*self.camera) if self.camera else "not seen yet",
                   "cost of a question": f"{self.costs.ask:g}"}
         problem = self.no_record or self.said_stale
         return Health(WARN if problem else OK, problem or "ready", values)

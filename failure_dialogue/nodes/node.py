@@ -22,6 +22,9 @@ from failure_dialogue.errors import ConfigError, FailureDialogueError
 #: Topics of the exchange: nothing is lost, and who comes late sees the last ones.
 EXCHANGE_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE,
                           durability=DurabilityPolicy.TRANSIENT_LOCAL)
+#: A state of which only the latest counts, also for who comes late.
+STATE_QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE,
+                       durability=DurabilityPolicy.TRANSIENT_LOCAL)
 #: Events that are over when they are over (replies, stop, heartbeat).
 EVENT_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 #: Sensors: some drivers publish best effort only, so we subscribe so.

@@ -25,14 +25,19 @@ _GATE_LIMIT_S = 60.0
 
 @dataclass
 class Script:
-    """How one server answers: these fields, once the gate is open; refuses turns an action's goal away."""
+    """How one server answers: these fields, once the gate is open.
+
+    Of an action, refuses turns its goals away, and admits must be set before one is accepted.
+    """
 
     answer: dict = field(default_factory=dict)
     refuses: bool = False
     gate: threading.Event = field(default_factory=threading.Event)
+    admits: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.gate.set()
+        self.admits.set()
 
     def passed(self, give_up=lambda: False) -> bool:
         """Wait for the gate; False when give_up() came first."""
@@ -173,6 +178,7 @@ class FakeRobot:
 
     def _admit(self, name: str, request) -> GoalResponse:
         self.asked.append((name, request))
+        self.scripts[name].admits.wait(_GATE_LIMIT_S)
         return GoalResponse.REJECT if self.scripts[name].refuses else GoalResponse.ACCEPT
 
     def _move(self, name: str, kind, goal):

@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from failure_dialogue.commissioning.export import export_classifier
-from failure_dialogue.diagnosis.camera import clip_features
+from failure_dialogue.diagnosis.camera import CameraDiagnoser
 from failure_dialogue.diagnosis.load import BACKBONE, model_file
-from failure_dialogue.diagnosis.onnx_model import load_model
+from failure_dialogue.diagnosis.onnx_model import OnnxModel, load_model
 from failure_dialogue.paths import models_dir
 from failure_dialogue.robots.panda import PANDA
 from failure_dialogue.telemetry import FEATURE_NAMES, feature_row
@@ -54,16 +54,32 @@ def trained_models() -> Path:
         folder / model_file("grasp", "force"), rows, truth, causes, {"feature_names": list(FEATURE_NAMES)}
     )
 
-    embedded = np.random.default_rng(0).random((len(truth), 2, 1280), np.float32)
-    clips = np.stack([clip_features(np.repeat(pair, 8, axis=0)) for pair in embedded])
-    _export(
-        folder / model_file("grasp", "camera"),
-        clips,
-        truth,
-        causes,
-        {"backbone_sha256": backbone.card["sha256"]},
-    )
+    width = _HeadProbe(backbone, causes).width()
+    seen = np.random.default_rng(0).random((len(truth), width), np.float32)
+    card = {"backbone_sha256": backbone.card["sha256"]}
+    _export(folder / model_file("grasp", "camera"), seen, truth, causes, card)
     return folder
+
+
+class _HeadProbe:
+    """In the place of a camera head: learns how many features one is given."""
+
+    model_id = "probe"
+
+    def __init__(self, backbone: OnnxModel, causes: list[str]) -> None:
+        self.card = {"backbone_sha256": backbone.card["sha256"]}
+        self.classes = tuple(causes)
+        self._backbone = backbone
+        self._width = 0
+
+    def run(self, rows: np.ndarray) -> np.ndarray:
+        self._width = rows.shape[1]
+        return np.full((len(rows), len(self.classes)), 1 / len(self.classes))
+
+    def width(self) -> int:
+        diagnosis = CameraDiagnoser("grasp", self._backbone, self).diagnose(grasp_evidence(frames=40))
+        assert self._width, diagnosis.reason
+        return self._width
 
 
 def _export(path: Path, rows: np.ndarray, truth: np.ndarray, causes: list[str], card: dict) -> None:

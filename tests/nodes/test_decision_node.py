@@ -166,7 +166,7 @@ def test_a_checkpoint_not_reached_at_first_is_asked_for_again_before_the_questio
     bench.robot.scripts["hold"].answer = {"at_checkpoint": False, "error_msg": "still braking"}
     state_id = bench.robot.fail()
     until(lambda: len(bench.robot.requests("hold")) == 1, "the first request", LIMIT_S)
-    time.sleep(0.5)  # the refusal arrives before the diagnosis
+    until(lambda: "not reached: still braking" in bench.node.logged(), "the refusal", LIMIT_S)
     bench.robot.scripts["hold"].answer = {"at_checkpoint": True}
     bench.sources.diagnose("camera", state_id)
     bench.answer("no_reply")
@@ -262,9 +262,12 @@ def test_without_a_record_it_asks_and_says_so_in_diagnostics(bench):
 
 
 def test_another_camera_than_the_one_measured_makes_the_record_stale(bench):
+    def seen(size):
+        bench.node.says(lambda s: ("camera", size) in [(v.key, v.value) for v in s.values], f"camera {size}")
+
     bench.robot.camera = (640, 480)
     try:
-        time.sleep(0.3)  # three messages of the camera
+        seen("640x480")
         bench.robot.fail()
         decision = bench.decision()
         assert decision.action == ASK and "recorded 256x256, running 640x480" in decision.stale_reason
@@ -272,7 +275,7 @@ def test_another_camera_than_the_one_measured_makes_the_record_stale(bench):
         bench.outcome()
     finally:
         bench.robot.camera = (256, 256)
-        time.sleep(0.3)
+        seen("256x256")
 
 
 def test_a_source_that_refuses_does_not_keep_the_episode(bench):
@@ -386,6 +389,19 @@ def test_stop_in_mid_repair_cancels_it_and_asks_for_no_motion(bench):
     assert outcome.grounds == "stopped by ann: my hand is in there"
     assert len(bench.robot.asked) == asked
     bench.robot.say_mode("ready")
+
+
+def test_a_repair_that_is_accepted_only_after_a_stop_is_cancelled(bench):
+    script = bench.robot.scripts["execute_repair"]
+    script.gate.clear()
+    script.admits.clear()
+    bench.robot.fail()
+    until(bench.repairs, "the repair", LIMIT_S)
+    bench.person.stops_the_robot()
+    assert bench.outcome().disposition == "abandoned"
+    bench.robot.say_mode("ready")
+    script.admits.set()
+    until(lambda: bench.robot.cancelled == ["execute_repair"], "its cancelling", LIMIT_S)
 
 
 def test_a_repair_that_waits_for_its_server_is_not_sent_after_a_stop(bench):
