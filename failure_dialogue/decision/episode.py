@@ -370,7 +370,6 @@ class EpisodeMachine:
                 return self._taken_over(event)
             case HandedBack():
                 return self._handed_back(event)
-        return []
 
     @property
     def busy(self) -> bool:

@@ -12,6 +12,7 @@ from action_msgs.msg import GoalStatus
 from failure_dialogue_msgs import action, srv
 from failure_dialogue_msgs import msg as m
 from rclpy.action import ActionClient
+from rclpy.action.client import ClientGoalHandle
 from sensor_msgs.msg import CameraInfo
 from std_msgs.msg import Header, String
 
@@ -19,7 +20,7 @@ from failure_dialogue import topics
 from failure_dialogue.decision import episode as e
 from failure_dialogue.decision import policy
 from failure_dialogue.decision.costs import Answerer, Costs, load_costs
-from failure_dialogue.decision.record import Running, check, record_or_reason, vocabulary_hash
+from failure_dialogue.decision.record import Mismatch, Running, check, record_or_reason, vocabulary_hash
 from failure_dialogue.diagnosis.load import models_in_use
 from failure_dialogue.errors import EvidenceError
 from failure_dialogue.nodes.convert import decision_message, diagnosis_value
@@ -114,7 +115,7 @@ class DecisionNode(DialogueNode):
         self.machine = e.EpisodeMachine(self._choose, self._cost, limits)
         self.deadline: tuple[float, e.State] | None = None
         self.requests: list[_Request] = []
-        self.motion = None
+        self.motion: ClientGoalHandle | None = None
         self.decisions = self.publisher(m.Decision, topics.DECISION, EXCHANGE_QOS)
         self.outcomes = self.publisher(m.Outcome, topics.OUTCOME, EXCHANGE_QOS)
         self.episodes = self.publisher(m.EpisodeStatus, topics.EPISODE, EXCHANGE_QOS)
@@ -156,7 +157,7 @@ class DecisionNode(DialogueNode):
 
     def _choose(self, findings: e.Findings) -> policy.Decision:
         family = self.vocabulary.family(findings.family)
-        mismatches = ()
+        mismatches: tuple[Mismatch, ...] = ()
         if self.record is not None:
             mismatches = check(self.record, Running(
                 self.robot_id, self.camera or self.record.camera,
