@@ -132,7 +132,7 @@ class Evidence:
         import cv2
 
         try:
-            with np.load(path, allow_pickle=False) as z:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as z:
                 family, stage, instruction = (str(t) for t in z["text"])
                 start_s, end_s, setpoint, preload = (float(x) for x in z["numbers"])
                 stamps = z["frame_stamps"] if frames else np.zeros(0)
@@ -212,10 +212,10 @@ class RollingBuffer:
         """Equally long sequences; velocity and effort may be empty (then they are NaN)."""
         k = len(names)
         missing = (math.nan,) * k
-        row = tuple(position) + (tuple(velocity) or missing) + (tuple(effort) or missing)
-        if len(row) != 3 * k:
+        if len(position) != k or len(velocity) not in (0, k) or len(effort) not in (0, k):
             self.dropped += 1
             return
+        row = tuple(position) + (tuple(velocity) or missing) + (tuple(effort) or missing)
         self._admit(self._joints, stamp_s)
         self._joints.append((stamp_s, names, row))
 
