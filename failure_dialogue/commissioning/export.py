@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.utils
 from onnx import TensorProto, helper, numpy_helper
 from scipy.optimize import minimize_scalar
 from skl2onnx import to_onnx
@@ -72,8 +73,10 @@ def with_temperature(model: onnx.ModelProto, temperature: float) -> onnx.ModelPr
     )
     del graph.output[:]
     graph.output.append(helper.make_tensor_value_info("calibrated", TensorProto.FLOAT, [None, classes]))
-    onnx.checker.check_model(model)
-    return model
+    # Without the label output some of the graph is left over, about which onnxruntime warns.
+    pruned = onnx.utils.Extractor(model).extract_model([graph.input[0].name], ["calibrated"])
+    onnx.checker.check_model(pruned)
+    return pruned
 
 
 def export_classifier(classifier, temperature: float, path: Path, rows: np.ndarray, card: dict) -> dict:

@@ -15,10 +15,11 @@ from failure_dialogue.commissioning import training
 from failure_dialogue.commissioning.export import export_classifier, fit_temperature, write_card
 from failure_dialogue.commissioning.splits import Purpose, load_manifest
 from failure_dialogue.commissioning.training import Candidate, Table
-from failure_dialogue.diagnosis.camera import FRAMES, CameraDiagnoser, choose_frames, clip_features, views
+from failure_dialogue.diagnosis import camera
+from failure_dialogue.diagnosis.camera import CameraDiagnoser, choose_frames, clip_features, motion_features
 from failure_dialogue.diagnosis.force import ForceDiagnoser
 from failure_dialogue.diagnosis.load import BACKBONE, model_file
-from failure_dialogue.diagnosis.onnx_model import load_model
+from failure_dialogue.diagnosis.onnx_model import load_model, sha256_of
 from failure_dialogue.diagnosis.protocol import Diagnoser
 from failure_dialogue.evidence import Evidence
 from failure_dialogue.paths import models_dir
@@ -116,28 +117,35 @@ def train_force(data: DataSet, out: Path) -> list[dict]:
 def train_camera(data: DataSet, out: Path) -> list[dict]:
     """Train, export and measure the head on the frozen backbone, which lies in the package or in out.
 
-    What the backbone gave for an episode is kept in DATA/embeddings, by the backbone's hash.
+    What the backbone gave for an episode is kept in DATA/embeddings, by its hash and that of the code.
     """
     shipped = models_dir() / f"{BACKBONE}.onnx"
     backbone = load_model(out / shipped.name if (out / shipped.name).is_file() else shipped)
-    kept = data.folder / "embeddings" / backbone.card["sha256"][:12]
+    code = sha256_of(Path(camera.__file__))
+    kept = data.folder / "embeddings" / f"{backbone.card['sha256'][:12]}-{code[:12]}"
     kept.mkdir(parents=True, exist_ok=True)
 
     def row(entry: dict) -> np.ndarray:
         path = kept / f"{entry['episode_id']}.npy"
         if not path.is_file():
-            np.save(path, backbone.run(views(choose_frames(data.evidence(entry, frames=True)))))
-        return clip_features(np.load(path))
+            evidence = data.evidence(entry, frames=True)
+            frames = choose_frames(evidence)
+            embeddings = backbone.run(camera.views(frames))
+            np.save(path, clip_features(embeddings, motion_features(evidence, frames)))
+        return np.load(path)
 
     tables = data.tables(row)
     candidate, tried = training.choose_camera(training.camera_candidates(), tables["train"])
     extra = {
         "backbone_sha256": backbone.card["sha256"],
         "inputs": int(tables["train"].features.shape[1]),
-        "layout": f"{FRAMES} frames, whole and centre crop: mean, last - first, spread, mean step",
+        "layout": f"{camera.BACKBONE_COLUMNS} of the backbone, then: {', '.join(camera.MOTION_SEEN)}",
     }
     path = out / model_file(data.family, "camera")
     card = _fit_and_export(data, "camera", path, candidate, tried, tables, extra)
+    azimuth = training.azimuth_held_out(candidate, tables["train"], tables["test"])
+    if azimuth is not None:
+        card["figures"]["azimuth_held_out"] = azimuth
     _add_latency(card, path, CameraDiagnoser(data.family, backbone, load_model(path)), data)
     return [card]
 

@@ -1,4 +1,4 @@
-"""The camera diagnoser: a frozen image backbone over eight frames of the attempt, and a small head."""
+"""The camera diagnoser: eight frames of the attempt, what moves in them, and a frozen image backbone."""
 
 from __future__ import annotations
 
@@ -17,32 +17,48 @@ from failure_dialogue.evidence import Evidence, Frame
 FRAMES = 8
 #: Fewer than this show no motion.
 MIN_FRAMES = 4
-#: Side of the images the backbone takes (pixels), and of the square round what moves (share of the frame).
+#: Side of the images the backbone takes (pixels), and of the square round the hand (share of the frame).
 IMAGE_SIDE = 224
-CROP_SHARE = 0.4
+SQUARE_SHARE = 0.4
 #: What moves is looked for on this many cells each way, among this share of them.
 _CELLS = 64
 _MOVING_SHARE = 0.05
+#: Optical flow is measured on squares of this side (pixels), between each of the last pairs of frames.
+_FLOW_SIDE = 64
+_FLOW_STEPS = 5
+
+_FLOW = ("p02", "p10", "p50", "p90", "p98", "upper", "lower", "spread", "lower_p02", "lower_p98")
+#: Vertical flow (share of the square, down is positive) by step, and when the last frame was taken.
+MOTION_SEEN = (
+    *(f"flow_{step}_{what}" for step in range(1, _FLOW_STEPS + 1) for what in _FLOW),
+    "seconds_from_closing",
+    "seconds_from_lift",
+)
+#: How much of a row is the backbone's; MOTION_SEEN follow.
+BACKBONE_COLUMNS = 2 * 4 * 1280
 
 
 def choose_frames(evidence: Evidence) -> tuple[Frame, ...]:
     """The FRAMES frames nearest to even times from the start of closing to the end, in order.
 
-    EvidenceError with fewer than MIN_FRAMES in that window, or one that is not (H, W, 3) uint8.
+    EvidenceError: fewer than MIN_FRAMES there, or they are not (H, W, 3) uint8 RGB of one size.
     """
     start_s = evidence.phase_window("close")[0]
-    frames = [f for f in evidence.frames if start_s <= f.stamp_s <= evidence.end_s]
+    # The frame at the start of closing may have been taken just before it.
+    frames = [f for f in evidence.frames if start_s - 0.1 <= f.stamp_s <= evidence.end_s]
     if len(frames) < MIN_FRAMES:
         raise EvidenceError(
-            f"{len(frames)} camera frames lie between closing and the end of the attempt; "
-            f"at least {MIN_FRAMES} are needed: check the camera's topic and rate"
+            f"{len(frames)} camera frames lie between closing and the end of the attempt; at least "
+            f"{MIN_FRAMES} are needed: check the camera's topic and rate"
         )
     for frame in frames:
         if frame.image_rgb.dtype != np.uint8 or frame.image_rgb.ndim != 3 or frame.image_rgb.shape[2] != 3:
             raise EvidenceError(
-                f"a camera frame is {frame.image_rgb.dtype} of shape {frame.image_rgb.shape}; "
-                "it must be (H, W, 3) uint8 RGB"
+                f"a camera frame is {frame.image_rgb.dtype} of shape {frame.image_rgb.shape}; it must be "
+                "(H, W, 3) uint8 RGB"
             )
+    if len({frame.image_rgb.shape for frame in frames}) != 1:
+        raise EvidenceError("the camera frames differ in size; record with one resolution")
     stamps = np.array([f.stamp_s for f in frames])
     wanted = np.linspace(start_s, evidence.end_s, FRAMES)
     return tuple(frames[int(np.abs(stamps - t).argmin())] for t in wanted)
@@ -64,40 +80,57 @@ def moving_place(images_rgb: Sequence[np.ndarray]) -> tuple[float, float]:
     return (float(rows[lowest].mean()) + 0.5) / _CELLS, (float(columns[lowest].mean()) + 0.5) / _CELLS
 
 
-def views(frames: Sequence[Frame]) -> np.ndarray:
-    """(2 n, 224, 224, 3) uint8: the n whole frames, then of each the square round moving_place().
-
-    EvidenceError when the frames differ in size.
-    """
-    images = [frame.image_rgb for frame in frames]
-    if len({image.shape for image in images}) != 1:
-        raise EvidenceError("the camera frames differ in size; record with one resolution")
-    height, width = images[0].shape[:2]
-    side = round(CROP_SHARE * min(height, width))
-    row, column = moving_place(images)
+def hand_squares(images_rgb: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The same square round moving_place() cut from each image, SQUARE_SHARE of the shorter side wide."""
+    height, width = images_rgb[0].shape[:2]
+    side = round(SQUARE_SHARE * min(height, width))
+    row, column = moving_place(images_rgb)
     top = int(np.clip(round(row * height - side / 2), 0, height - side))
     left = int(np.clip(round(column * width - side / 2), 0, width - side))
-    crops = [image[top : top + side, left : left + side] for image in images]
-    size = (IMAGE_SIDE, IMAGE_SIDE)
-    return np.stack(
-        [
-            cv2.resize(np.ascontiguousarray(image), size, interpolation=cv2.INTER_LINEAR)
-            for image in images + crops
-        ]
-    )
+    return [np.ascontiguousarray(image[top : top + side, left : left + side]) for image in images_rgb]
 
 
-def clip_features(embeddings: np.ndarray) -> np.ndarray:
-    """(2 n, d) embeddings of views() -> (8 d,) float32: mean, last - first, spread and steps of both."""
+def views(frames: Sequence[Frame]) -> np.ndarray:
+    """(2 n, 224, 224, 3) uint8: the n whole frames, then the n squares round the hand."""
+    images = [np.ascontiguousarray(frame.image_rgb) for frame in frames]
+    return np.stack([cv2.resize(image, (IMAGE_SIDE, IMAGE_SIDE)) for image in images + hand_squares(images)])
+
+
+def clip_features(embeddings: np.ndarray, motion: np.ndarray) -> np.ndarray:
+    """(2 n, 1280) embeddings of views() and (52,) motion_features() -> (10292,) float32, what a head reads.
+
+    Of whole frames and of squares, over the frames: mean, last - first, spread, mean step; then the motion.
+    """
     parts = []
     for view in np.split(np.asarray(embeddings, dtype=np.float32), 2):
-        parts += [
-            view.mean(axis=0),
-            view[-1] - view[0],
-            view.std(axis=0),
-            np.abs(np.diff(view, axis=0)).mean(axis=0),
-        ]
-    return np.concatenate(parts)
+        steps = np.abs(np.diff(view, axis=0)).mean(axis=0)
+        parts += [view.mean(axis=0), view[-1] - view[0], view.std(axis=0), steps]
+    return np.concatenate([*parts, motion]).astype(np.float32)
+
+
+def motion_features(evidence: Evidence, frames: Sequence[Frame]) -> np.ndarray:
+    """(52,) float32 in the order of MOTION_SEEN, from dense flow in the squares round the hand.
+
+    Flow: Farneback, "Two-frame motion estimation based on polynomial expansion", SCIA 2003.
+    """
+    size = (_FLOW_SIDE, _FLOW_SIDE)
+    squares = [
+        cv2.cvtColor(cv2.resize(square, size, interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2GRAY)
+        for square in hand_squares([frame.image_rgb for frame in frames])
+    ]
+    values: list[float] = []
+    for before, after in zip(squares[-_FLOW_STEPS - 1 : -1], squares[-_FLOW_STEPS:], strict=True):
+        flow = np.zeros((*size, 2), np.float32)
+        down = (
+            cv2.calcOpticalFlowFarneback(before, after, flow, 0.5, 4, 15, 3, 5, 1.1, 0)[..., 1] / _FLOW_SIDE
+        )
+        upper, lower = np.split(down, 2)
+        values += [*np.quantile(down, (0.02, 0.1, 0.5, 0.9, 0.98)), upper.mean(), lower.mean(), down.std()]
+        values += [*np.quantile(lower, (0.02, 0.98))]
+    last_s = frames[-1].stamp_s
+    values += [last_s - evidence.phase_window("close")[0], last_s - evidence.phase_window("lift")[0]]
+    # Rounded for the same reason as in telemetry.feature_row.
+    return np.round(values, 5).astype(np.float32)
 
 
 class CameraDiagnoser:
@@ -118,22 +151,17 @@ class CameraDiagnoser:
         self.head = head
         self.model_id = head.model_id
 
-    def embed(self, evidence: Evidence) -> np.ndarray:
-        """The (8 d,) row the head reads. EvidenceError when the frames do not allow it."""
-        return clip_features(self.backbone.run(views(choose_frames(evidence))))
-
     def diagnose(self, evidence: Evidence) -> Diagnosis:
         """A distribution over the causes, or an abstention that says why."""
         start = time.perf_counter()
         if evidence.family != self.family:
-            return Diagnosis.abstention(
-                self.source,
-                evidence.family,
-                self.model_id,
-                f"the failure is of family {evidence.family!r}, this model of {self.family!r}",
-            )
+            reason = f"the failure is of family {evidence.family!r}, this model of {self.family!r}"
+            return Diagnosis.abstention(self.source, evidence.family, self.model_id, reason)
         try:
-            probabilities = self.head.run(self.embed(evidence)[None])[0]
+            frames = choose_frames(evidence)
+            embeddings = self.backbone.run(views(frames))
+            row = clip_features(embeddings, motion_features(evidence, frames))
+            probabilities = self.head.run(row[None])[0]
         except (EvidenceError, ModelError) as error:
             return Diagnosis.abstention(self.source, self.family, self.model_id, str(error))
         return Diagnosis(
