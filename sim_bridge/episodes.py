@@ -93,7 +93,7 @@ class EpisodeRunner:
         camera, original, drawn = self._cameras[task]
         rng = np.random.default_rng([seed, _LOOK_STREAM])
         appearance, camera_seed = Appearance.draw(rng), int(rng.integers(2**31))
-        camera.seed, camera._taken = camera_seed, {False: 0, True: 0}  # as if just opened with that seed
+        camera.restart(camera_seed)
         appearance.apply(robot.model, original)
         stamps = np.array([stamp for stamp, _ in snapshots])
         pictures = []

@@ -80,6 +80,7 @@ class BridgeNode(DialogueNode):
         self.vocabulary = load_vocabulary()
         self.robot = SimRobot(self.vocabulary)
         self.scene_camera: SceneCamera | None = None
+        self.cameras: dict[int, SceneCamera] = {}
         self.looks: dict[int, Look] = {}  # each scene's own look, to which an Appearance is relative
         self.loop = PhysicsLoop(
             self.robot,
@@ -132,8 +133,6 @@ class BridgeNode(DialogueNode):
         self.info = info
         self.recoverable = recoverable(self.robot.scenario, self.robot.target, self.vocabulary)
         if self.value("camera"):
-            if self.scene_camera is not None:
-                self.scene_camera.close()
             rng = np.random.default_rng([seed, 7])
             if info.task not in self.looks:
                 self.looks[info.task] = Look.of(self.robot.model)
@@ -141,7 +140,12 @@ class BridgeNode(DialogueNode):
             self.appearance = Appearance.draw(rng)
             self.appearance.apply(self.robot.model, look)
             mujoco.mj_forward(self.robot.model, self.robot.data)
-            self.scene_camera = SceneCamera(self.robot.model, int(rng.integers(2**31)))
+            if info.task not in self.cameras:
+                self.cameras[info.task] = SceneCamera(self.robot.model, 0)
+            if self.scene_camera not in (None, self.cameras[info.task]):
+                self.scene_camera.close()  # an open picture buffer takes 170 MB
+            self.scene_camera = self.cameras[info.task]
+            self.scene_camera.restart(int(rng.integers(2**31)))
             self.get_logger().info(
                 f"scene {info.task}, seed {seed}, camera seed {self.scene_camera.seed}, {self.appearance}"
             )
