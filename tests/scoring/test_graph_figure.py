@@ -38,7 +38,14 @@ def words(figure):
 
 
 def source(node):
-    return Path(importlib.util.find_spec(NODES[node].module).origin).read_text(encoding="utf-8")
+    """Text of the node's module and of our modules that it imports: some open topics on its behalf."""
+    own = text_of(NODES[node].module)
+    imported = re.findall(r"^from ((?:sim_bridge|failure_dialogue\.nodes)\.\w+) import", own, re.MULTILINE)
+    return "\n".join([own, *(text_of(module) for module in imported)])
+
+
+def text_of(module):
+    return Path(importlib.util.find_spec(module).origin).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("constant", sorted(NAMES))
