@@ -142,13 +142,9 @@ def force_features(
 
 
 def feature_row(evidence: Evidence, profile: RobotProfile, names: Sequence[str]) -> np.ndarray:
-    """(k,) float32: the named features in order, as force_features, which may raise.
-
-    Rounded to 1e-5, far below their noise, so that a decision tree's thresholds, midway between two
-    values, mean the same in single and in double precision.
-    """
+    """(k,) float32: the named features in order, as force_features, which may raise."""
     features = force_features(evidence, profile, finger_effort=not set(names).isdisjoint(EFFORT_FEATURES))
-    return np.round([features[name] for name in names], 5).astype(np.float32)
+    return np.array([features[name] for name in names], np.float32)
 
 
 def slip_event(evidence: Evidence, profile: RobotProfile) -> Event | None:

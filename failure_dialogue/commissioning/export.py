@@ -14,6 +14,7 @@ import onnx.utils
 from onnx import TensorProto, helper, numpy_helper
 from scipy.optimize import minimize_scalar
 from skl2onnx import to_onnx
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from failure_dialogue.diagnosis.onnx_model import FORMAT, load_model, sha256_of
 from failure_dialogue.errors import ModelError
@@ -52,6 +53,21 @@ def fit_temperature(probabilities: np.ndarray, truth: np.ndarray) -> float:
     )
 
 
+def round_thresholds(classifier) -> None:
+    """Round the thresholds of fitted boosted trees, also within pipelines and votes, to single precision.
+
+    scikit-learn compares in double precision, onnxruntime in single: a value that equals a threshold in one
+    but not in the other would take another branch, and the probabilities of that row would differ.
+    """
+    if isinstance(classifier, HistGradientBoostingClassifier):
+        for tree in (tree for stage in classifier._predictors for tree in stage):
+            tree.nodes["num_threshold"] = tree.nodes["num_threshold"].astype(np.float32)
+    for _, step in getattr(classifier, "steps", ()):
+        round_thresholds(step)
+    for voter in getattr(classifier, "estimators_", ()):
+        round_thresholds(voter)
+
+
 def with_temperature(model: onnx.ModelProto, temperature: float) -> onnx.ModelProto:
     """The classifier's graph with Clip, Log, Div and Softmax after its probabilities, its only output."""
     graph = model.graph
@@ -82,11 +98,14 @@ def with_temperature(model: onnx.ModelProto, temperature: float) -> onnx.ModelPr
 def export_classifier(classifier, temperature: float, path: Path, rows: np.ndarray, card: dict) -> dict:
     """Write path (.onnx) and its sidecar; returns the sidecar: card with hashes, versions and parity.
 
+    Rounds the classifier's thresholds to single precision, see round_thresholds().
+
     rows (n, features) float32: the rows on which onnxruntime must agree with scikit-learn. ModelError when
     it differs by more than TOLERANCE; no file is left then.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    round_thresholds(classifier)
     last = classifier[-1] if hasattr(classifier, "steps") else classifier
     with warnings.catch_warnings():
         # skl2onnx hands booleans to integer fields, which the pinned protobuf takes and later ones refuse.

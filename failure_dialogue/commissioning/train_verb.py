@@ -12,7 +12,12 @@ import click
 import numpy as np
 
 from failure_dialogue.commissioning import training
-from failure_dialogue.commissioning.export import export_classifier, fit_temperature, write_card
+from failure_dialogue.commissioning.export import (
+    export_classifier,
+    fit_temperature,
+    round_thresholds,
+    write_card,
+)
 from failure_dialogue.commissioning.splits import Purpose, load_manifest
 from failure_dialogue.commissioning.training import Candidate, Table
 from failure_dialogue.diagnosis import camera
@@ -162,6 +167,7 @@ def _fit_and_export(
     _say(f"{path.name}: chose {candidate.name} of {len(tried)} on train alone")
     train, calibration = tables["train"], tables["calibration"]
     fitted = candidate.make().fit(train.features, train.truth)
+    round_thresholds(fitted)  # so that what is measured is what is exported
     temperature = fit_temperature(fitted.predict_proba(calibration.features), calibration.truth)
     card = {
         "family": data.family,

@@ -129,8 +129,7 @@ def motion_features(evidence: Evidence, frames: Sequence[Frame]) -> np.ndarray:
         values += [*np.quantile(lower, (0.02, 0.98))]
     last_s = frames[-1].stamp_s
     values += [last_s - evidence.phase_window("close")[0], last_s - evidence.phase_window("lift")[0]]
-    # Rounded for the same reason as in telemetry.feature_row.
-    return np.round(values, 5).astype(np.float32)
+    return np.array(values, np.float32)
 
 
 class CameraDiagnoser:

@@ -25,6 +25,8 @@ def bare_panda_model() -> mujoco.MjModel:
     return mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
 
 
+# robosuite logs with a deprecated call while it is imported.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_chain_ends_where_the_simulated_grip_point_is():
     model = bare_panda_model()
     data = mujoco.MjData(model)
