@@ -36,6 +36,7 @@ from failure_dialogue.nodes.node import (
     DialogueNode,
     Health,
     Parameter,
+    spin,
 )
 from failure_dialogue.vocabulary import load_vocabulary
 from sim_bridge.appearance import Appearance, Look
@@ -224,6 +225,8 @@ class BridgeNode(DialogueNode):
         return result
 
     def _close_goal(self, goal, motion: Motion) -> None:
+        if motion.dropped:
+            self.get_logger().warning(f"{motion.name} was broken off: {motion.dropped}")
         if goal.is_cancel_requested:
             goal.canceled()
         elif motion.result is None:
@@ -407,9 +410,9 @@ def main(argv: list[str] | None = None) -> int:
     executor = MultiThreadedExecutor(num_threads=4)
     executor.add_node(node)
 
-    def spin() -> None:
+    def serve() -> None:
         with contextlib.suppress(ExternalShutdownException):
-            executor.spin()
+            spin(node, executor)
 
     def end(*_) -> None:
         ended.set()
@@ -418,7 +421,7 @@ def main(argv: list[str] | None = None) -> int:
 
     signal.signal(signal.SIGINT, end)
     signal.signal(signal.SIGTERM, end)
-    thread = threading.Thread(target=spin, daemon=True)
+    thread = threading.Thread(target=serve, daemon=True)
     node.autostart()
     thread.start()
     while not ended.wait(0.05):  # while not active, a lifecycle manager may configure it

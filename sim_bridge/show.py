@@ -64,6 +64,7 @@ class _Episode:
     outcome: m.Outcome | None = None
     actions: list[int] = field(default_factory=list)
     idle: bool = False
+    lost: bool = False  # the decision node came up anew and knows nothing of it
     first_decision_s: float = math.nan
     failure_wall_s: float = math.nan
 
@@ -203,8 +204,9 @@ class Show(Node):
 
     def _on_status(self, message: m.EpisodeStatus) -> None:
         self._print(transcript.status(self._time(), message))
-        if message.state == "idle" and message.episode_id:
-            self.episode.idle = True
+        if message.state == "idle":
+            self.episode.idle = bool(message.episode_id)
+            self.episode.lost = not message.episode_id
 
     def _on_outcome(self, message: m.Outcome) -> None:
         self._print(transcript.outcome(self._time(), message))
@@ -283,7 +285,9 @@ class Show(Node):
             started = self._call(self.start_client, srv.StartTask.Request(instruction=answer.instruction))
             if not started.accepted:
                 raise ShowError(f"the task was not taken: {started.error_msg}")
-            self._wait("the end of the episode", lambda: self.episode.idle, _EPISODE_S)
+            self._wait("the end of the episode", lambda: self.episode.idle or self.episode.lost, _EPISODE_S)
+            if self.episode.lost:
+                raise ShowError("the decision node died in the episode and was started again; the robot holds")
             if self.episode.failed:
                 break
             print(

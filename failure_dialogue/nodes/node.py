@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rclpy._rclpy_pybind11 import RCLError
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import ParameterException, ParameterUninitializedException
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
@@ -238,6 +239,22 @@ def end_signals() -> None:
     signal.signal(signal.SIGTERM, lambda *_: rclpy.try_shutdown())
 
 
+def spin(node: DialogueNode, executor: Executor) -> None:
+    """Spin until ROS is shut down.
+
+    rclpy raises when somebody asks a lifecycle node for a transition its state does not have (configure while
+    active, say). That must not end the node.
+    """
+    while True:
+        try:
+            executor.spin()
+            return
+        except RCLError as error:
+            if "lifecycle" not in str(error):
+                raise
+            node.get_logger().error("a transition that this state does not have was asked for and ignored")
+
+
 def run(factory: Callable[[], DialogueNode], argv: list[str] | None = None) -> int:
     """Start a node, spin it until Ctrl-C or SIGTERM, and end without a traceback. Exit status.
 
@@ -262,7 +279,7 @@ def run(factory: Callable[[], DialogueNode], argv: list[str] | None = None) -> i
         executor = SingleThreadedExecutor()
         executor.add_node(node)
         node.autostart()
-        executor.spin()
+        spin(node, executor)
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:

@@ -7,6 +7,7 @@ import sys
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState
 
 from tests.fakes.graph import Graph
 from tests.fakes.processes import REPOSITORY, ended, until
@@ -136,3 +137,14 @@ def test_a_start_with_a_setting_that_fits_no_file_stays_visible_and_can_be_mende
         assert node.set(robot="panda", sense_sources=[]) == ""
         assert node.change(Transition.TRANSITION_CONFIGURE) and node.change(Transition.TRANSITION_ACTIVATE)
         node.says(lambda s: s.level != DiagnosticStatus.ERROR, "recovery")
+
+
+def test_a_transition_that_the_state_does_not_have_does_not_end_the_node(tmp_path):
+    with Graph(tmp_path) as graph:
+        node = start(graph, "decision").wait_state()
+        client = graph.add("asker").create_client(ChangeState, "/decision/change_state")
+        until(client.service_is_ready, "the service for transitions")
+        client.call_async(ChangeState.Request(transition=Transition(id=Transition.TRANSITION_CONFIGURE)))
+        until(lambda: "asked for and ignored" in node.logged(), "its word on the transition")
+        assert node.process.poll() is None
+        assert node.state() == State.PRIMARY_STATE_ACTIVE
