@@ -1,20 +1,23 @@
-"""A ROS domain of its own for each graph on this machine, and how a second terminal finds the running one."""
+"""A ROS domain of its own for each graph on this machine, and how a second terminal finds the running one.
+
+A claim is a pair of bound abstract Unix sockets: they belong to the network namespace, as the traffic of a
+domain does, so containers on the host's network and other users count too; and they go with their process.
+"""
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
-import tempfile
-from contextlib import suppress
+import re
+import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from failure_dialogue.errors import ConfigError, SetupError
 
 #: 0 is left to whoever sets nothing; above 101 the ports of a domain may clash with the system's own.
 DOMAINS = range(1, 102)
+
+_NAME = "failure_dialogue/domain"
 
 
 @dataclass
@@ -22,48 +25,29 @@ class DomainClaim:
     """A claimed domain: nobody else who asks here gets it until release(), or until this process ends."""
 
     domain_id: int
-    _file: IO[str]
+    _sockets: tuple[socket.socket, ...]
 
     def release(self) -> None:
         """Give the domain back."""
-        self._file.close()
+        for held in self._sockets:
+            held.close()
 
 
 def claim_domain(purpose: str) -> DomainClaim:
-    """Claim the lowest free domain for `purpose` ("sim", "test"); SetupError when all are taken.
-
-    The system frees a claim when its process ends, however it ends.
-    """
-    folder = _folder()
-    folder.mkdir(mode=0o700, exist_ok=True)
+    """Claim the lowest free domain for `purpose` ("sim", "test"); SetupError when all are taken."""
     for domain_id in DOMAINS:
-        # Not inherited by child processes, which could outlive the claim.
-        file = open(folder / f"{domain_id}", "a+", encoding="utf-8")  # noqa: SIM115
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            continue
-        file.seek(0)
-        file.truncate()
-        json.dump({"purpose": purpose, "pid": os.getpid()}, file)
-        file.flush()
-        return DomainClaim(domain_id, file)
-    raise SetupError(f"all {len(DOMAINS)} ROS domains are claimed in {folder}; end some of the graphs or "
-                     "tests that run, or set ROS_DOMAIN_ID yourself")
+        held = _bind(f"{_NAME}/{domain_id}")
+        if held is not None:
+            label = _bind(f"{_NAME}/{domain_id}/{purpose}")
+            return DomainClaim(domain_id, (held,) if label is None else (held, label))
+    raise SetupError(f"all {len(DOMAINS)} ROS domains are claimed by running graphs and tests; end some of "
+                     "them, or set ROS_DOMAIN_ID yourself")
 
 
 def claimed_domains(purpose: str) -> list[int]:
-    """The domains claimed for `purpose` at this moment by processes of this user."""
-    found = []
-    for domain_id in DOMAINS:
-        with suppress(FileNotFoundError, ValueError), open(_folder() / f"{domain_id}") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if json.load(file).get("purpose") == purpose:
-                    found.append(domain_id)
-    return found
+    """The domains claimed for `purpose` at this moment on this machine."""
+    sockets = Path("/proc/net/unix").read_text()
+    return sorted(int(found) for found in re.findall(rf" @{_NAME}/(\d+)/{purpose}$", sockets, re.MULTILINE))
 
 
 def join_running_graph() -> int | None:
@@ -93,5 +77,12 @@ def set_domain(domain_id: int) -> None:
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
 
 
-def _folder() -> Path:
-    return Path(tempfile.gettempdir()) / f"failure_dialogue_domains_{os.getuid()}"
+def _bind(name: str) -> socket.socket | None:
+    """An abstract socket of this name, or None where somebody has it."""
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        bound.bind(f"\0{name}")
+    except OSError:
+        bound.close()
+        return None
+    return bound

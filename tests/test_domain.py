@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import uuid
 
 import pytest
 
@@ -12,8 +13,9 @@ from failure_dialogue.errors import ConfigError, SetupError
 
 
 @pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def own_claims(monkeypatch):
+    """Claims that no other process looks at."""
+    monkeypatch.setattr(domain, "_NAME", f"test/{uuid.uuid4()}")
     monkeypatch.delenv("ROS_DOMAIN_ID", raising=False)
 
 
@@ -26,14 +28,22 @@ def test_two_claims_never_share_a_domain():
     assert domain.claimed_domains("sim") == []
 
 
-def test_a_claim_ends_with_its_process(tmp_path):
-    code = ("import tempfile; tempfile.tempdir = {!r}\n"
-            "from failure_dialogue.domain import claim_domain; print(claim_domain('sim').domain_id)")
-    taken = int(subprocess.run([sys.executable, "-c", code.format(str(tmp_path))], check=True, text=True,
-                               capture_output=True).stdout)
-    claim = domain.claim_domain("test")
-    assert claim.domain_id == taken
-    claim.release()
+def test_a_claim_of_another_process_counts_and_ends_with_it():
+    code = (f"from failure_dialogue import domain; domain._NAME = {domain._NAME!r}\n"
+            "claim = domain.claim_domain('sim'); print(claim.domain_id, flush=True); input()")
+    with subprocess.Popen([sys.executable, "-c", code], text=True, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as other:
+        taken = int(other.stdout.readline())
+        assert domain.claimed_domains("sim") == [taken]
+        mine = domain.claim_domain("test")
+        assert mine.domain_id != taken
+        other.kill()
+        other.wait()
+    assert domain.claimed_domains("sim") == []
+    again = domain.claim_domain("test")
+    assert again.domain_id == taken
+    for claim in (mine, again):
+        claim.release()
 
 
 def test_all_taken_says_what_to_do(monkeypatch):
