@@ -9,7 +9,7 @@ source scripts/environment.sh
 
 STATE=.setup
 VENV=.venv
-MIN_FREE_MB=6000   # what the virtual environment, the build and the scene cache take, with room for downloads
+MIN_FREE_MB=5000   # what the virtual environment (2.8 GB), the build, the scene cache and the downloads take
 STEPS=5
 
 # What Debian must bring. PACKAGE or PACKAGE/NAME-IT-HAS-IN-LATER-RELEASES.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,25 @@ def test_a_failed_step_says_which_where_and_what_to_do_and_can_be_repeated(clone
     clone.works()
     done, steps = clone.run()
     assert (done.returncode, steps) == (0, ["messages", "project", "scenes"])
+
+
+def test_an_interrupted_step_is_done_again(clone):
+    plain = (clone.bin / "tool").read_text()
+    clone.tool("tool", plain + '[[ "$0 $*" != *cmake*--build* ]] || sleep 60\n')
+    process = subprocess.Popen(["bash", str(clone.path / "scripts" / "setup.sh")], text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                               env=clone.environment)
+    for line in process.stdout:
+        if line.startswith("[3/5]"):
+            break
+    time.sleep(1.0)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=10)  # and nothing of the step goes on, holding the pipes
+    assert process.returncode == 130
+    assert "interrupted; run the same command again to go on" in err
+    shutil.rmtree(clone.path / ".venv")  # its stand-ins sleep
+    clone.tool("tool", plain)
+    assert clone.run()[1] == ["packages", "messages", "project", "scenes"]
 
 
 def test_a_failed_apt_names_the_packages(clone):
