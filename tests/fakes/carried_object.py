@@ -21,12 +21,14 @@ _NAMES = PANDA.arm_joints + PANDA.finger_joints
 
 def carried_object(*, load_n: float = 3.0, lost_at_s: float | None = None, crushed_m: float = 0.0,
                    set_down_s: float = 0.0, opens: bool = True, sticks: bool = False, last: str = "release",
-                   width_m: float = WIDTH_M, drift_n_s: float = 0.0, seed: int = 0) -> Evidence:
+                   width_m: float = WIDTH_M, drift_n_s: float = 0.0, leans_n: float = 0.0,
+                   seed: int = 0) -> Evidence:
     """One motion that carries an object of load_n until the release at 109 s.
 
     lost_at_s: it slips out then; crushed_m: gives way by this under the grip; set_down_s: stands on the
     ground for this long before the release, the hand pressing 5 N on it; opens: the fingers do at the
-    release; sticks: the load stays all the same; last: the phase the motion ends in.
+    release; sticks: the load stays all the same; last: the phase the motion ends in; leans_n: the hand leans
+    on the object with this force from the rest until the lift.
     """
     rng = np.random.default_rng(seed)
     names = list(STARTS_S)
@@ -49,6 +51,7 @@ def carried_object(*, load_n: float = 3.0, lost_at_s: float | None = None, crush
     gone_s = release + 0.1 if opens and not sticks else np.inf
     gone_s = min(gone_s, np.inf if lost_at_s is None else lost_at_s)
     force = load_n * ((w > STARTS_S["lift"] + 0.1) & (w < gone_s))
+    force[(w > STARTS_S["rest"]) & (w < STARTS_S["lift"] + 0.1)] -= leans_n
     if set_down_s:
         force[(w > release - set_down_s) & (w < release + 0.1)] = -5.0
     wrench = rng.normal(0, 0.15, (len(w), 6))

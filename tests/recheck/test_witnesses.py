@@ -24,6 +24,7 @@ def gripper(**case):
     {}, {"seed": 3}, {"load_n": 15.0},
     {"drift_n_s": 0.1}, {"drift_n_s": -0.1},  # over 12 s as much as a third of the load
     {"set_down_s": 0.6},                      # it touched the ground before the fingers opened
+    {"leans_n": 50.0},                        # the rest before the grasp was none
     {"width_m": 0.077},                       # nearly as wide as the open hand
 ])
 def test_an_object_held_until_the_release_passes(case):
