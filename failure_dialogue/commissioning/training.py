@@ -26,8 +26,6 @@ from failure_dialogue.telemetry import EFFORT_FEATURES, MOTION_FEATURES
 FOLDS = 5
 SEED = 0
 SHUFFLES = 10
-#: Name of the camera candidate that does not read the backbone.
-MOTION_ALONE = "motion"
 
 #: Feature groups that a force candidate may use. The first needs no wrench axis but fz.
 _LOADS = ("load_slip_log", "load_peak_log", "load_early_log")
@@ -180,7 +178,7 @@ def camera_candidates() -> tuple[Candidate, ...]:
 
     return (
         *(Candidate(f"backbone_{c:g}", (), partial(_backbone_linear, c)) for c in (1e-6, 1e-5, 1e-4)),
-        Candidate(MOTION_ALONE, (), _motion_boosted),
+        Candidate("motion", (), _motion_boosted),
         *(Candidate(f"both_{weight:g}", (), both(weight)) for weight in (0.25, 0.5)),
     )
 
@@ -255,14 +253,9 @@ def choose_force(
 
 
 def choose_camera(candidates: Sequence[Candidate], train: Table) -> tuple[Candidate, dict]:
-    """The candidate with the best accuracy over folds by initial scene, and the figures of all.
-
-    Motion alone is measured for comparison and not chosen: it knows little but when the object was lost,
-    which says nothing in families without motion.
-    """
-    shares = {c.name: grouped(c, train, train.layouts)["share"] for c in candidates}
-    seeing = [c for c in candidates if c.name != MOTION_ALONE]
-    return max(seeing, key=lambda c: shares[c.name]), {name: {"layouts": s} for name, s in shares.items()}
+    """The candidate with the best accuracy over folds by initial scene, and the figures of all."""
+    figures = {c.name: {"layouts": grouped(c, train, train.layouts)["share"]} for c in candidates}
+    return max(candidates, key=lambda c: figures[c.name]["layouts"]), figures
 
 
 def shuffled(candidate: Candidate, train: Table, test: Table) -> dict:

@@ -129,7 +129,8 @@ def motion_features(evidence: Evidence, frames: Sequence[Frame]) -> np.ndarray:
         values += [*np.quantile(lower, (0.02, 0.98))]
     last_s = frames[-1].stamp_s
     values += [last_s - evidence.phase_window("close")[0], last_s - evidence.phase_window("lift")[0]]
-    return np.array(values, np.float32)
+    # Rounded, so that a last bit that differs between machines decides no branch of a tree.
+    return np.round(values, 5).astype(np.float32)
 
 
 class CameraDiagnoser:
