@@ -63,8 +63,8 @@ PARAMETERS = (
 
 _POLL_S = 0.02
 _JUDGE_TIMEOUT_S = 30.0
-#: 0.4 s of a 500 Hz wrench: twenty polls.
-_SENSOR_QOS = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
+#: 4 s of a 500 Hz wrench: a machine may be busy with something else for as long.
+_SENSOR_QOS = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class _NoStill(Exception):

@@ -27,8 +27,8 @@ _POLL_S = 0.02
 _DISCOVERY_S = 0.25
 #: Usually 0.1 s; a supervisor kills what does not end within 5 s.
 _CLOSE_LIMIT_S = 4.0
-#: Messages of one topic that may wait between two polls (0.4 s of a 500 Hz wrench).
-_DEPTH = 200
+#: Messages of one topic that may wait between two polls (2 s of a 500 Hz wrench).
+_DEPTH = 1000
 #: Messages kept while waiting for the first /clock.
 _HELD_BACK = 5000
 

@@ -102,7 +102,7 @@ def test_the_verdict_follows_the_measurements_and_never_the_claim(graph, tmp_pat
         graph.ask(BEFORE)
         robot.play(carried_object(lost_at_s=106.0, last="transport"), graph.spin, shift_s=100.0)
         again = graph.ask(AFTER)
-        assert again.verdict == "fail" and "lost" in again.reason
+        assert again.verdict == "fail" and "lost" in again.reason, (again.verdict, again.reason)
 
         graph.ask(BEFORE)
         robot.play(carried_object(), graph.spin, shift_s=200.0)

@@ -48,6 +48,14 @@ def test_an_object_that_gives_way_under_the_grip_is_damaged():
     assert gripper(crushed_m=0.001).verdict is PASS
 
 
+def test_a_motion_that_ended_with_the_grasp_carried_nothing():
+    crushed = gripper(crushed_m=0.008, last="close")
+    assert crushed.verdict is FAIL and crushed.damage
+    stopped = gripper(last="close")
+    assert stopped.verdict is FAIL and "nothing was lifted" in stopped.reason and not stopped.damage
+    assert gripper(last="rest").verdict is ABSTAIN
+
+
 def test_a_motion_without_a_release():
     assert gripper(last="transport", lost_at_s=106.0).verdict is FAIL
     still_held = gripper(last="transport")
