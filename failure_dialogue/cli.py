@@ -116,6 +116,11 @@ def main() -> None:
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except OSError as error:  # a path the user gave that cannot be read or written
+        if error.filename is None:
+            raise
+        status = _report(FailureDialogueError(
+            f"{error.filename}: {error.strerror}; check that path and what you may read and write there"))
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import click
+import yaml
 
 from failure_dialogue.domain import claim_domain, set_domain
 from failure_dialogue.errors import ConfigError
@@ -33,8 +34,10 @@ def command(human: str, record: Path | None, fast: bool, seed: int | None, param
             scenario: str | None, episodes: int | None, report: Path | None, log_level: str,
             verbose: bool) -> int:
     """Run simulated failures, from the failed grasp to the report."""
-    if params is not None and not params.is_file():
-        raise ConfigError(f"there is no parameter file {params}; give an existing one, or leave --params out")
+    if params is not None:
+        _check_parameters(params)
+    if report is not None:
+        _check_writable(report)
     options = SimOptions(
         human=Human(human), record=_absolute(record), real_time_factor=0.0 if fast else None, seed=seed,
         params_file=_absolute(params), log_level=log_level, scenario=scenario, episodes=episodes,
@@ -62,6 +65,28 @@ def run_graph(nodes: tuple[GraphNode, ...], options: SimOptions, verbose: bool) 
     if status not in (0, 130):
         click.echo(f"ended with status {status}; the logs are in {log_dir}", err=True)
     return status
+
+
+def _check_parameters(path: Path) -> None:
+    """ConfigError for what no node could read; said here once, not by each node with a traceback."""
+    if not path.is_file():
+        raise ConfigError(f"there is no parameter file {path}; give an existing one, or leave --params out")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ConfigError(f"parameter file {path} cannot be read as YAML: {error}") from error
+    sections = content.values() if isinstance(content, dict) else [None]
+    if not all(isinstance(section, dict) for section in sections):
+        raise ConfigError(f"parameter file {path} is not one of ROS 2; "
+                          "write NODE: ros__parameters: NAME: VALUE")
+
+
+def _check_writable(path: Path) -> None:
+    """ConfigError when the report could not be written after all episodes."""
+    folder = path.expanduser().resolve().parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise ConfigError(f"the report {path} cannot be written: {folder} is no folder you may write to; "
+                          "make it, or name another")
 
 
 def _absolute(path: Path | None) -> str:

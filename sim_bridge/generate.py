@@ -222,6 +222,8 @@ def parse_sizes(text: str) -> dict[str, int]:
             raise ConfigError(f"split size {item!r} cannot be read; write for example "
                               f"train=2000,test=600 with splits among {', '.join(SPLIT_SIZES)}")
         sizes[split] = int(number)
+    if not any(sizes.values()):
+        raise ConfigError(f"split sizes {text!r} ask for no failures; write for example train=2000,test=600")
     return {split: sizes[split] for split in SPLIT_SIZES if sizes.get(split)}
 
 
@@ -238,10 +240,12 @@ def parse_sizes(text: str) -> dict[str, int]:
 def command(family: str, out: Path, run_seed: int, split_sizes: str, workers: int, frames: int) -> None:
     """Generate failures with their evidence; stopped half way, the same command resumes."""
     load_vocabulary().family(family)
+    sizes = parse_sizes(split_sizes)
+    (out / EVIDENCE).mkdir(parents=True, exist_ok=True)  # before the scenes are built, which takes minutes
     from sim_bridge.scene_cache import ensure_scenes
 
     ensure_scenes(click.echo)
-    manifest = generate(out, run_seed, parse_sizes(split_sizes), workers, frames)
+    manifest = generate(out, run_seed, sizes, workers, frames)
     for split, entries in manifest["splits"].items():
         click.echo(f"{split:12s} {len(entries)} failures")
     for cause, counts in manifest["tried"].items():

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import os
 import sys
 import threading
 import time
@@ -147,6 +148,7 @@ class Show(Node):
         self.report = self.declare_parameter("report", "").value
         self.human = self.declare_parameter("human", "scripted").value
         self.episode = _Episode()
+        self.unread = False  # nobody reads the transcript any more
         self.truth: dict = {}
         self.health: dict[str, tuple[bytes, str]] = {}
         self.scored: list[ScoredEpisode] = []
@@ -287,12 +289,20 @@ class Show(Node):
                 raise ShowError(f"the task was not taken: {started.error_msg}")
             self._wait("the end of the episode", lambda: self.episode.idle or self.episode.lost, _EPISODE_S)
             if self.episode.lost:
-                raise ShowError("the decision node died in the episode and was started again; the robot holds")
+                raise ShowError(
+                    "the decision node died in the episode and was started again; the robot holds"
+                )
             if self.episode.failed:
                 break
-            print(
-                "           the grasp held in spite of the perturbation; the scene is laid anew", flush=True
+            broken_off = (
+                self.episode.outcome is not None and self.episode.outcome.disposition == "abandoned"
             )
+            why = (
+                "the attempt did not come to its end"
+                if broken_off
+                else "the grasp held in spite of the perturbation"
+            )
+            print(f"           {why}; the scene is laid anew", flush=True)
         else:
             raise ShowError(f"no attempt failed in {_TRIES} scenes")
         self._wait("the outcome", lambda: self.episode.outcome is not None, 10.0)
@@ -316,6 +326,8 @@ class Show(Node):
 
     def run(self) -> int:
         """All scenarios; 0 when each came to its outcome and, in the tour, by the way it is to show."""
+        if self.scenario not in ("tour", "mixed"):
+            raise ShowError(f"there is no scenario {self.scenario!r}; tour and mixed are known")
         self._wait_for_nodes()
         scenarios = tour(self.seed) if self.scenario == "tour" else mixed(self.seed, self.episodes)
         wrong = 0
@@ -369,8 +381,12 @@ def main(argv: list[str] | None = None) -> int:
     executor.add_node(node)
 
     def spin() -> None:
-        with contextlib.suppress(ExternalShutdownException):
-            executor.spin()
+        try:
+            with contextlib.suppress(ExternalShutdownException):
+                executor.spin()
+        except BrokenPipeError:
+            node.unread = True
+            rclpy.try_shutdown()  # which ends every wait of the main thread
 
     thread = threading.Thread(target=spin, daemon=True)
     thread.start()
@@ -381,8 +397,13 @@ def main(argv: list[str] | None = None) -> int:
     except ShowError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         status = 1
+    except BrokenPipeError:
+        node.unread = True
     except KeyboardInterrupt:
         status = 130
+    if node.unread:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
     rclpy.try_shutdown()
     thread.join(timeout=2.0)
     return status

@@ -32,6 +32,8 @@ def _verb(how: str) -> int:
         raise KeyboardInterrupt
     if how == "module":
         raise ModuleNotFoundError("No module named 'sklearn.linear_model'", name="sklearn.linear_model")
+    if how == "path":
+        open("/proc/no_such_folder/x", "w")  # noqa: SIM115 - it cannot be opened
     return int(how)
 
 
@@ -93,6 +95,13 @@ def test_a_missing_extra_is_named_with_its_remedy(run):
                    "pip install -r requirements/train.txt\n")
 
 
+def test_a_path_that_cannot_be_written_is_one_line_that_names_it(run):
+    status, err = run("end", "path")
+    assert status == 2
+    assert err == ("failure-dialogue: /proc/no_such_folder/x: No such file or directory; check that path and "
+                   "what you may read and write there\n")
+
+
 def test_a_verb_without_its_module_is_still_listed(monkeypatch):
     absent = EntryPoint("absent", "failure_dialogue.no_such_room:command", cli.GROUP)
     monkeypatch.setitem(cli.group._entry_points, "absent", absent)
@@ -119,6 +128,23 @@ def test_a_missing_parameter_file_is_named():
     assert result.returncode == 2
     assert result.stderr == ("failure-dialogue: there is no parameter file /nowhere.yaml; give an existing "
                              "one, or leave --params out\n")
+
+
+@pytest.mark.parametrize("text", [": : [", "", "- decision\n", "decision: 3\n"])
+def test_a_parameter_file_no_node_could_read_starts_nothing(tmp_path, text):
+    params = tmp_path / "params.yaml"
+    params.write_text(text)
+    result = _console("sim", "--params", str(params))
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"failure-dialogue: parameter file {params} ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_report_that_could_not_be_written_is_refused_before_the_first_episode():
+    result = _console("sim", "--report", "/proc/no_such_folder/report.json")
+    assert result.returncode == 2
+    assert "/proc/no_such_folder" in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.slow

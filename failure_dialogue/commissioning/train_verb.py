@@ -26,6 +26,7 @@ from failure_dialogue.diagnosis.force import ForceDiagnoser
 from failure_dialogue.diagnosis.load import BACKBONE, model_file
 from failure_dialogue.diagnosis.onnx_model import load_model, sha256_of
 from failure_dialogue.diagnosis.protocol import Diagnoser
+from failure_dialogue.errors import SplitError
 from failure_dialogue.evidence import Evidence
 from failure_dialogue.paths import models_dir
 from failure_dialogue.robots.panda import PANDA
@@ -74,7 +75,11 @@ class DataSet:
 
     def evidence(self, entry: dict, frames: bool = False) -> Evidence:
         """What the sensors recorded of one entry."""
-        return Evidence.load(self.folder / "evidence" / f"{entry['episode_id']}.npz", frames=frames)
+        path = self.folder / "evidence" / f"{entry['episode_id']}.npz"
+        if not path.is_file():
+            raise SplitError(f"the evidence of episode {entry['episode_id']!r} is not at {path}; start the "
+                             "same 'failure-dialogue generate' again, it makes what is missing")
+        return Evidence.load(path, frames=frames)
 
     def tables(self, row: Callable[[dict], np.ndarray]) -> dict[str, Table]:
         """One table for each split; row(entry) gives its features, or EvidenceError."""

@@ -29,7 +29,7 @@ def _lines(path: Path) -> list[tuple[str | None, str]]:
             family, text = row.get("family"), row["text"]
         except (ValueError, AttributeError, KeyError) as error:
             raise ConfigError(f'{path}, line {number}: {line[:80]!r} is not {{"family": ..., "text": ...}} '
-                              f"({error!r})") from error
+                              f"({str(error)[:100]})") from error
         if not isinstance(text, str) or not (family is None or isinstance(family, str)):
             raise ConfigError(f"{path}, line {number}: text is {text!r} and family {family!r}; "
                               "text must be a text, family a text or null")

@@ -121,5 +121,8 @@ def test_split_sizes_are_read_or_refused():
     assert quotas(80) == [27, 27, 26]
     with pytest.raises(ConfigError, match="exam=3"):
         parse_sizes("exam=3")
+    for nothing in ("", "train=0"):
+        with pytest.raises(ConfigError, match="no failures"):
+            parse_sizes(nothing)
     shown = CliRunner().invoke(module.command, ["--help"]).output
     assert "resumes" in shown
