@@ -82,7 +82,7 @@ class PhysicsLoop:
     def call(self, function: Callable[[], Any], limit_s: float = CALL_LIMIT_S) -> Any:
         """Run function in the loop's thread and return what it returns; its exception is raised here.
 
-        TimeoutError when the loop does not take it within limit_s.
+        TimeoutError when the loop does not take it within limit_s, RuntimeError when the loop has ended.
         """
         done, box = threading.Event(), []
 
@@ -94,8 +94,12 @@ class PhysicsLoop:
             done.set()
 
         self._calls.put(wrapped)
-        if not done.wait(limit_s):
-            raise TimeoutError(f"the simulation did not answer within {limit_s:g} s")
+        until = time.monotonic() + limit_s
+        while not done.wait(0.05):
+            if not self._running:
+                raise RuntimeError("the simulation has ended")
+            if time.monotonic() > until:
+                raise TimeoutError(f"the simulation did not answer within {limit_s:g} s")
         fine, value = box[0]
         if not fine:
             raise value
@@ -147,6 +151,13 @@ class PhysicsLoop:
     # ---- the loop --------------------------------------------------------------------------------
     def run(self) -> None:
         """Step until end(). Idle time passes no faster than real time; a motion by real_time_factor."""
+        try:
+            self._run()
+        finally:  # also after an error: nobody may wait for a motion that never ends
+            self._running = False
+            self._drop("the simulation ended")
+
+    def _run(self) -> None:
         wall = time.monotonic()
         mark, mark_wall = 0, wall
         while self._running:

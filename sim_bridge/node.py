@@ -424,11 +424,13 @@ def main(argv: list[str] | None = None) -> int:
     thread = threading.Thread(target=serve, daemon=True)
     node.autostart()
     thread.start()
-    while not ended.wait(0.05):  # while not active, a lifecycle manager may configure it
-        if node.is_active and node.loop is not None:
-            node.loop.run()
-    rclpy.try_shutdown()
-    thread.join(timeout=2.0)
+    try:
+        while not ended.wait(0.05):  # while not active, a lifecycle manager may configure it
+            if node.is_active and node.loop is not None:
+                node.loop.run()
+    finally:  # after an error in the physics as well, or the executor's threads keep the process alive
+        rclpy.try_shutdown()
+        thread.join(timeout=2.0)
     return 0
 
 

@@ -83,10 +83,11 @@ class SimRobot:
         drawn = int(rng.choice(USABLE_TASKS))
         task = drawn if task is None else task
         target = object_of_task(task)
-        self._select(task)
-        self._target = target
-        self._scenario = draw_scenario(rng, target, len(self.scene.init_states), self._vocabulary, cause,
-                                       severity)
+        scene = self._scene_of(task)
+        # Drawn before anything changes: what cannot be staged leaves the present scene as it is.
+        scenario = draw_scenario(rng, target, len(scene.init_states), self._vocabulary, cause, severity)
+        self._task, self._target, self._scenario = task, target, scenario
+        self.scene, self.world, self.arm = scene, self._worlds[task], self._arms[task]
         self.world.reset(self._scenario, target)
         self.arm.reset(target.setpoint_n, self._scenario.grip_scale)
         self._step_count = -_SETTLE_STEPS
@@ -101,14 +102,13 @@ class SimRobot:
         self._seed, self._changes = seed, 0
         return ResetInfo(self.scene.instruction, target.words, task, seed, self.state_id)
 
-    def _select(self, task: int) -> None:
+    def _scene_of(self, task: int) -> CachedScene:
         if task not in self._scenes:
             scene = self._load(task)
             self._scenes[task] = scene
             self._worlds[task] = World(scene)
             self._arms[task] = ArmController(scene.model, self._worlds[task].data)
-        self._task = task
-        self.scene, self.world, self.arm = self._scenes[task], self._worlds[task], self._arms[task]
+        return self._scenes[task]
 
     @property
     def model(self) -> mujoco.MjModel:

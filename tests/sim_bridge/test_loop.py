@@ -125,3 +125,32 @@ def test_idle_time_passes_no_faster_than_real_time():
     loop.end()
     thread.join(5)
     assert len(steps) <= 0.5 / 0.002 * 1.2
+
+
+def test_an_error_in_the_physics_ends_motions_and_calls_at_once():
+    robot = CountingRobot()
+    broken = PhysicsLoop(robot, lambda sample: None, lambda mode: None, real_time_factor=0.0)
+    motion = Motion("attempt", robot.motion("attempt", 10**6), Mode.READY, needs_heartbeat=False)
+    errors = []
+
+    def fail():
+        raise ArithmeticError("singular")
+
+    def physics():
+        try:
+            broken.run()
+        except ArithmeticError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=physics)
+    thread.start()
+    broken.call(lambda: broken.start(motion))
+    robot.step = fail
+    assert motion.done.wait(5)
+    assert motion.result is None and motion.dropped == "the simulation ended"
+    began = time.monotonic()
+    with pytest.raises(RuntimeError, match="has ended"):
+        broken.call(lambda: None)
+    assert time.monotonic() - began < 2.0
+    thread.join(timeout=5)
+    assert errors == ["singular"]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from failure_dialogue.errors import ConfigError
 from failure_dialogue.evidence import PHASES
 from sim_bridge.objects import GRAVITY_M_S2
 from sim_bridge.robot import SimRobot
@@ -128,6 +129,19 @@ def test_an_episode_repeats_bit_for_bit(robot):
         assert first[2] == again[2]
 
 
+
+
+def test_a_scene_that_cannot_be_staged_leaves_the_present_one(robot):
+    robot.reset(3, task=SOUP)
+    before = robot.state_id, robot.target, robot.data
+    fresh = SimRobot()
+    fresh.reset(3, task=SOUP)
+    for one in (robot, fresh):  # BUTTER was laid before by one and never by the other
+        with pytest.raises(ConfigError, match="severity -3"):
+            one.reset(1, task=BUTTER, cause="weak_grip", severity=-3.0)
+        assert np.isfinite(one.step().wrench).all()
+    assert (robot.state_id, robot.target, robot.data) == before
+    assert fresh.target == robot.target
 
 
 def test_freeze_stops_the_arm_within_a_tenth_of_a_second_in_mid_motion(robot):
