@@ -124,13 +124,11 @@ class Evidence:
             if not ok:
                 raise EvidenceError(f"frame {i} of shape {frame.image_rgb.shape} could not be encoded as PNG")
             arrays[f"frame_{i:03d}"] = png
-        np.savez(path, **arrays)
+        np.savez(path, **arrays)  # type: ignore[arg-type]  # the stub takes every keyword for a flag
 
     @classmethod
     def load(cls, path: Path, frames: bool = True) -> Evidence:
         """Read what save() wrote; with frames=False no image is decoded."""
-        import cv2
-
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as z:
                 family, stage, instruction = (str(t) for t in z["text"])
@@ -152,7 +150,7 @@ class Evidence:
                         z["joint_effort"].astype(float),
                     ),
                     tuple(
-                        Frame(float(s), cv2.imdecode(z[f"frame_{i:03d}"], cv2.IMREAD_COLOR)[:, :, ::-1])
+                        _frame(float(s), z[f"frame_{i:03d}"])
                         for i, s in enumerate(stamps)
                     ),
                     setpoint,
@@ -162,6 +160,15 @@ class Evidence:
             raise
         except Exception as error:
             raise EvidenceError(f"{path} is not an evidence file ({error}); generate it again") from error
+
+
+def _frame(stamp_s: float, png: np.ndarray) -> Frame:
+    import cv2
+
+    image = cv2.imdecode(png, cv2.IMREAD_COLOR)
+    if image is None:
+        raise EvidenceError(f"the frame of {stamp_s:.3f} s is no PNG")
+    return Frame(stamp_s, image[:, :, ::-1])
 
 
 class RollingBuffer:

@@ -66,7 +66,7 @@ class SceneCamera:
         self._offscreen: Offscreen | None = None
 
     def restart(self, seed: int) -> None:
-        """Noise from this seed on, as of a new camera; its open picture buffer is kept (opening takes 0.9 s)."""
+        """Noise from this seed on, as of a new camera; the open picture buffer is kept (0.9 s to open)."""
         self.seed = int(seed)
         self._taken = {False: 0, True: 0}
         self.last_draw = None

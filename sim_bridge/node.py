@@ -107,7 +107,7 @@ class BridgeNode(DialogueNode):
             (srv.ResetScene, topics.RESET_SCENE, self._on_reset),
         ):
             self.service(kind, name, callback, group=self.group)
-        for kind, name, callback in (
+        for kind, name, execute in (
             (action.AttemptTask, topics.ATTEMPT_TASK, self._on_attempt),
             (action.ExecuteRepair, topics.EXECUTE_REPAIR, self._on_repair),
         ):
@@ -116,7 +116,7 @@ class BridgeNode(DialogueNode):
                     self,
                     kind,
                     name,
-                    callback,
+                    execute,
                     callback_group=self.group,
                     goal_callback=lambda _: GoalResponse.ACCEPT,
                     cancel_callback=lambda _: CancelResponse.ACCEPT,
@@ -412,7 +412,7 @@ def main(argv: list[str] | None = None) -> int:
 
     def serve() -> None:
         with contextlib.suppress(ExternalShutdownException):
-            spin(node, executor)
+            spin(node, executor, ended)
 
     def end(*_) -> None:
         ended.set()

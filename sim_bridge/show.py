@@ -160,7 +160,8 @@ class Show(Node):
         on(m.Decision, topics.DECISION, self._on_decision, EVENT_QOS)
         on(m.Question, topics.QUESTION, self._on_question, EVENT_QOS)
         on(m.ReplyMeaning, topics.REPLY_MEANING, self._says(transcript.meaning), EVENT_QOS)
-        on(m.EpisodeStatus, topics.EPISODE, self._on_status, EVENT_QOS)
+        # Latched, because a decision node that comes up anew says so before it is heard.
+        on(m.EpisodeStatus, topics.EPISODE, self._on_status, EXCHANGE_QOS)
         on(m.Outcome, topics.OUTCOME, self._on_outcome, EVENT_QOS)
         on(String, "/sim/ground_truth/state", self._on_truth, EXCHANGE_QOS)
         on(DiagnosticArray, "/diagnostics", self._on_health, 10)
@@ -309,6 +310,7 @@ class Show(Node):
         time.sleep(0.2)  # the truth travels on another topic
         self._print(transcript.truth(self.truth))
         outcome = self.episode.outcome
+        assert outcome is not None
         self.scored.append(
             ScoredEpisode(
                 scenario.cause,

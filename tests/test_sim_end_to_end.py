@@ -1,7 +1,8 @@
-"""The whole thing as a user starts it: real nodes, real scenes, over Fast DDS. Slow, and in every full run."""
+"""The whole thing as a user starts it: real nodes and scenes, over Fast DDS. Slow; in every full run."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -9,25 +10,29 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
+#: Environment variable that all processes of one run inherit.
+MARK = "FAILURE_DIALOGUE_TEST_RUN"
+
 
 class Sim:
     """`failure-dialogue sim` as a process; its transcript line by line, its log folder, its status."""
 
     def __init__(self, *options: str) -> None:
-        environment = {k: v for k, v in os.environ.items() if k != "ROS_DOMAIN_ID"}
+        self.mark = uuid.uuid4().hex
+        environment = {k: v for k, v in os.environ.items() if k != "ROS_DOMAIN_ID"} | {MARK: self.mark}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "failure_dialogue.cli", "sim", "--fast", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
-            start_new_session=True,
         )
         self.lines: list[str] = []
         self.errors: list[str] = []
@@ -57,48 +62,53 @@ class Sim:
     def wait_for(self, what: str, limit_s: float = 180.0) -> None:
         until = time.monotonic() + limit_s
         while what not in self.text:
-            assert self.process.poll() is None, f"ended before {what!r}:\n{self.text}\n" + "\n".join(self.errors)
+            assert self.process.poll() is None, f"ended before {what!r}:\n{self.text}\n" + "\n".join(
+                self.errors
+            )
             assert time.monotonic() < until, f"no {what!r} within {limit_s:g} s:\n{self.text}"
             time.sleep(0.05)
 
     def end(self, limit_s: float = 400.0) -> int:
-        try:
-            status = self.process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise
+        status = self.process.wait(limit_s)
         for reader in self._readers:
             reader.join(5.0)
         return status
 
-    def pid_of(self, module: str) -> int:
-        """The process of this session that runs a node's module."""
+    def _processes(self) -> dict[int, list[str]]:
+        """Command lines, by id, of all that this run started and that is still there."""
+        found = {}
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit():
                 try:
+                    mine = f"{MARK}={self.mark}".encode() in (folder / "environ").read_bytes().split(b"\0")
                     command = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                    session = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[3])
                 except OSError:
                     continue
-                if module in command and session == self.process.pid:
-                    return int(folder.name)
-        raise AssertionError(f"no process runs {module}")
-
-    def left_over(self) -> list[str]:
-        """Command lines of the session's processes that are still there."""
-        found = []
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit():
-                try:
-                    fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
-                    if int(fields[3]) == self.process.pid and fields[0] != "Z":
-                        found.append((folder / "cmdline").read_bytes().decode(errors="replace"))
-                except OSError:
-                    continue
+                if mine:
+                    found[int(folder.name)] = command
         return found
 
+    def pid_of(self, module: str) -> int:
+        """The process that runs a node's module."""
+        found = [pid for pid, command in self._processes().items() if module in command]
+        assert found, f"no process runs {module}"
+        return found[0]
+
+    def left_over(self) -> list[str]:
+        """Command lines of processes that outlived the run."""
+        until = time.monotonic() + 3.0
+        while (found := self._processes()) and time.monotonic() < until:
+            time.sleep(0.1)
+        return [" ".join(command) for command in found.values()]
+
     def kill(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
+        """End whatever is left of the run."""
+        for pid in self._processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait(10.0)
+        for stream in (self.process.stdout, self.process.stderr):
+            stream.close()
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +116,19 @@ def tour(tmp_path_factory):
     """One run of the tour, recorded."""
     folder = tmp_path_factory.mktemp("bags")
     sim = Sim("--record", str(folder))
-    status = sim.end()
-    return sim, status, folder
+    try:
+        status = sim.end()
+        yield sim, status, folder
+    finally:
+        sim.kill()
+
+
+@pytest.fixture
+def sim():
+    """A run of its own, ended with the test."""
+    run = Sim()
+    yield run
+    run.kill()
 
 
 def episode(text: str, title: str) -> str:
@@ -126,26 +147,47 @@ def test_the_tour_ends_well(tour):
 
 def test_a_cheap_sensor_is_read_before_anything_is_done(tour):
     text = episode(tour[0].text, "sense, then act")
-    order = [text.index(step) for step in (
-        "Failed:", "The camera says", "Decision: SENSE force", "The force sensor says", "Decision: ACT",
-        "Repair:", "Re-check:", "Outcome: recovered; the robot says: succeeded",
-        "the object is in the basket")]
+    order = [
+        text.index(step)
+        for step in (
+            "Failed:",
+            "The camera says",
+            "Decision: SENSE force",
+            "The force sensor says",
+            "Decision: ACT",
+            "Repair:",
+            "Re-check:",
+            "Outcome: recovered; the robot says: succeeded",
+            "the object is in the basket",
+        )
+    ]
     assert order == sorted(order)
     assert "Robot asks" not in text
 
 
 def test_without_the_sensor_the_robot_asks_and_acts_on_the_reply(tour):
     text = episode(tour[0].text, "ask a person")
-    order = [text.index(step) for step in (
-        "Decision: ASK", "Robot asks:", "Scripted person says:", "Decision: ACT", "Repair:", "Outcome:")]
+    order = [
+        text.index(step)
+        for step in (
+            "Decision: ASK",
+            "Robot asks:",
+            "Scripted person says:",
+            "Decision: ACT",
+            "Repair:",
+            "Outcome:",
+        )
+    ]
     assert order == sorted(order)
     assert "The force sensor says" not in text
 
 
 def test_when_nobody_answers_the_robot_holds_and_tries_no_repair(tour):
     text = episode(tour[0].text, "nobody answers")
-    order = [text.index(step) for step in (
-        "Robot asks:", "Nobody answers:", "Decision: HOLD", "Outcome: handed over")]
+    order = [
+        text.index(step)
+        for step in ("Robot asks:", "Nobody answers:", "Decision: HOLD", "Outcome: handed over")
+    ]
     assert order == sorted(order)
     assert "Repair:" not in text and "0 repairs" in text
 
@@ -174,8 +216,7 @@ def test_the_bag_holds_every_step_of_the_exchange(tour):
     assert counts["/force_torque_sensor_broadcaster/wrench"] > 10 * counts["/camera/color/image_raw"] > 1000
 
 
-def test_ctrl_c_in_a_motion_ends_everything_without_a_traceback():
-    sim = Sim()
+def test_ctrl_c_in_a_motion_ends_everything_without_a_traceback(sim):
     sim.wait_for("Robot tries:")
     time.sleep(1.0)
     os.kill(sim.process.pid, signal.SIGINT)
@@ -184,8 +225,7 @@ def test_ctrl_c_in_a_motion_ends_everything_without_a_traceback():
     assert sim.left_over() == []
 
 
-def test_when_the_decision_node_is_killed_in_a_repair_the_robot_holds_and_the_show_says_so():
-    sim = Sim()
+def test_when_the_decision_node_is_killed_in_a_repair_the_robot_holds_and_the_show_says_so(sim):
     sim.wait_for("Repair:")
     os.kill(sim.pid_of("failure_dialogue.nodes.decision"), signal.SIGKILL)
     assert sim.end(60.0) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -239,16 +240,19 @@ def end_signals() -> None:
     signal.signal(signal.SIGTERM, lambda *_: rclpy.try_shutdown())
 
 
-def spin(node: DialogueNode, executor: Executor) -> None:
-    """Spin until ROS is shut down.
+#: How soon a node that waits sees that it is to end (s).
+_END_POLL_S = 0.2
+
+
+def spin(node: DialogueNode, executor: Executor, ended: threading.Event) -> None:
+    """Spin until ended is set or ROS is shut down.
 
     rclpy raises when somebody asks a lifecycle node for a transition its state does not have (configure while
     active, say). That must not end the node.
     """
-    while True:
+    while not ended.is_set():
         try:
-            executor.spin()
-            return
+            executor.spin_once(timeout_sec=_END_POLL_S)
         except RCLError as error:
             if "lifecycle" not in str(error):
                 raise
@@ -261,8 +265,8 @@ def run(factory: Callable[[], DialogueNode], argv: list[str] | None = None) -> i
     Arguments or a parameter file that cannot be read, and a parameter value of the wrong type or out of its
     range, end with status 2 and one clear line.
     """
-    # Both signals cut off whatever runs, the loading of models included, and leave ROS alive meanwhile: a
-    # publisher whose context is gone would raise in the middle of a callback.
+    # While models are loaded both signals cut that off. Afterwards they only say that the end has come: a
+    # callback must not be torn up, and a publisher whose context is gone would raise in the middle of one.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     node: DialogueNode | None = None
@@ -279,7 +283,10 @@ def run(factory: Callable[[], DialogueNode], argv: list[str] | None = None) -> i
         executor = SingleThreadedExecutor()
         executor.add_node(node)
         node.autostart()
-        spin(node, executor)
+        ended = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: ended.set())
+        spin(node, executor, ended)
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:

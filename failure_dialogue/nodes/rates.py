@@ -14,6 +14,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from sensor_msgs.msg import Image, JointState
 
 from failure_dialogue import topics
+from failure_dialogue.domain import join_running_graph
 from failure_dialogue.errors import SetupError
 from failure_dialogue.nodes.convert import seconds
 from failure_dialogue.nodes.node import SENSOR_QOS
@@ -51,6 +52,7 @@ def summary(stamps_s: list[float]) -> dict:
 
 def measure(seconds_: float) -> dict:
     """Listen to the sensor topics for so long; SetupError names those on which nothing came."""
+    join_running_graph()
     rclpy.init()
     node = rclpy.create_node("rates")
     executor = SingleThreadedExecutor()
@@ -58,15 +60,16 @@ def measure(seconds_: float) -> dict:
     stamps: dict[str, list[float]] = {topic: [] for topic, _ in _SENSORS}
     health: dict[str, dict[str, str]] = {}
 
+    def keep(at: list[float]):
+        return lambda message: at.append(seconds(message.header.stamp))
+
     def on_health(message: DiagnosticArray) -> None:
         for status in message.status:
             health[status.name] = {v.key: v.value for v in status.values}
 
     try:
         for topic, kind in _SENSORS:
-            node.create_subscription(
-                kind, topic, lambda m, at=stamps[topic]: at.append(seconds(m.header.stamp)), SENSOR_QOS
-            )
+            node.create_subscription(kind, topic, keep(stamps[topic]), SENSOR_QOS)
         node.create_subscription(DiagnosticArray, "/diagnostics", on_health, 10)
         until = time.monotonic() + _DISCOVERY_S
         while time.monotonic() < until and not all(stamps.values()):

@@ -156,7 +156,9 @@ class RecorderNode(DialogueNode):
                     self._subscribe(topic, types[0], offers)
             except (ConfigError, ImportError, AttributeError) as error:
                 self._skipped[topic] = str(error)
-                self.get_logger().warning(f"{topic} is not recorded: {error}")
+                # Parts of actions are no plain messages, in every run: nothing to warn of.
+                say = self.get_logger().info if "/_action/" in topic else self.get_logger().warning
+                say(f"{topic} is not recorded: {error}")
 
     def _excluded(self, topic: str) -> bool:
         if topic == CLOCK_TOPIC and self._simulated:
