@@ -60,11 +60,12 @@ class PhysicsLoop:
         on_mode: Callable[[Mode], None],
         real_time_factor: float = 1.0,
         heartbeat_limit_s: float = 0.5,
+        on_drop: Callable[[str, str], None] = lambda name, why: None,
     ) -> None:
         self.robot = robot
         self.real_time_factor = real_time_factor
         self.heartbeat_limit_s = heartbeat_limit_s
-        self._on_sample, self._on_mode = on_sample, on_mode
+        self._on_sample, self._on_mode, self._on_drop = on_sample, on_mode, on_drop
         self._calls: queue.SimpleQueue = queue.SimpleQueue()
         self._motion: Motion | None = None
         self._idle: Program | None = None
@@ -141,6 +142,7 @@ class PhysicsLoop:
         if motion is not None:
             motion.program.close()
             motion.dropped = reason
+            self._on_drop(motion.name, reason)
             motion.done.set()
 
     def _set_mode(self, mode: Mode) -> None:

@@ -89,6 +89,7 @@ class BridgeNode(DialogueNode):
             self._publish_mode,
             float(self.value("real_time_factor")),
             float(self.value("heartbeat_limit_s")),
+            lambda name, why: self.get_logger().warning(f"{name} was broken off: {why}"),
         )
 
     def activate(self) -> None:
@@ -225,8 +226,6 @@ class BridgeNode(DialogueNode):
         return result
 
     def _close_goal(self, goal, motion: Motion) -> None:
-        if motion.dropped:
-            self.get_logger().warning(f"{motion.name} was broken off: {motion.dropped}")
         if goal.is_cancel_requested:
             goal.canceled()
         elif motion.result is None:
@@ -429,8 +428,10 @@ def main(argv: list[str] | None = None) -> int:
             if node.is_active and node.loop is not None:
                 node.loop.run()
     finally:  # after an error in the physics as well, or the executor's threads keep the process alive
-        rclpy.try_shutdown()
+        ended.set()
         thread.join(timeout=2.0)
+        executor.shutdown(timeout_sec=2.0)  # lets open goals say how they ended while ROS is still up
+        rclpy.try_shutdown()
     return 0
 
 

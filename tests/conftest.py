@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +16,8 @@ import pytest
 
 from failure_dialogue.domain import claim_domain, set_domain
 
+# A shell that starts the tests in the background has them ignore Ctrl-C, and their children with them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Before any test imports rclpy. Parallel runs and graphs of this machine's users do not hear each other.
 _CLAIM = claim_domain("test")
 set_domain(_CLAIM.domain_id)

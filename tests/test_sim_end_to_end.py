@@ -227,6 +227,7 @@ def test_ctrl_c_in_a_motion_ends_everything_without_a_traceback(sim):
 
 def test_when_the_decision_node_is_killed_in_a_repair_the_robot_holds_and_the_show_says_so(sim):
     sim.wait_for("Repair:")
+    time.sleep(0.7)  # the goal is on its way, the motion begun
     os.kill(sim.pid_of("failure_dialogue.nodes.decision"), signal.SIGKILL)
     assert sim.end(60.0) == 1
     assert "the decision node died in the episode" in "\n".join(sim.errors)
